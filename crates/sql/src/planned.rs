@@ -9,6 +9,7 @@ use crate::bind::foreign_key::References;
 use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Limit, Output};
 use crate::copy::statement::{CopyStatement, Direction};
+use crate::execute::Observed;
 use crate::execute::direct::DirectInsert;
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
@@ -219,14 +220,14 @@ impl Planned {
         }
     }
 
-    pub(crate) fn explain(&self) -> Vec<String> {
+    pub(crate) fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
         let under = |name: String, plan: &Plan| {
             let mut lines = vec![name];
-            lines.extend(plan.explain().into_iter().map(|line| format!("  {line}")));
+            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
             lines
         };
         let mut lines = match &self.action {
-            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(),
+            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(observed),
             Action::Locking(plan) => under("Lock rows".into(), &plan.source),
             Action::Insert { plan, .. } => under(format!("Insert into {}", plan.table.name), &plan.source),
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
@@ -241,7 +242,7 @@ impl Planned {
         // One that has become a join is empty.
         for (number, plan) in self.subplans.iter().enumerate().filter(|(_, plan)| !plan.is_empty()) {
             lines.push(format!("Subquery {}", number + 1));
-            lines.extend(plan.explain().into_iter().map(|line| format!("  {line}")));
+            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
         }
         lines
     }

@@ -6,6 +6,8 @@
 mod activity;
 #[path = "sessions/cursors.rs"]
 mod cursors;
+#[path = "sessions/explained.rs"]
+mod explained;
 #[path = "sessions/foreign_keys.rs"]
 mod foreign_keys;
 #[path = "sessions/key_types.rs"]

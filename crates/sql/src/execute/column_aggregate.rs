@@ -50,12 +50,15 @@ pub(super) fn compute(plan: &AggregatePlan, context: &Context<'_>) -> SqlResult<
     let (asked, parts) = ask(scan, context, &[])?;
     let mut accumulators: Vec<Accumulator> = plan.aggregates.iter().map(|noted| Accumulator::new(&noted.aggregate)).collect();
     let mut grown = 0;
+    let observed = context.execution.observed.as_ref();
+    observed.inspect(|observed| observed.gave(std::ptr::from_ref(&plan.input), 0, true));
     for part in parts {
         let table = &scan.table.parts[part].table;
         let request = ScanRequest { columns: Some(scan.columns.clone()), condition: asked.clone(), limit: None, rids: false };
         for batch in context.execution.view.scan(table, &request)? {
             let batch = batch?;
             context.execution.limits.check()?;
+            observed.inspect(|observed| observed.gave(std::ptr::from_ref(&plan.input), batch.len() as u64, false));
             for (place, accumulator) in places.iter().zip(&mut accumulators) {
                 match place {
                     None => accumulator.count_rows(batch.len() as u64)?,

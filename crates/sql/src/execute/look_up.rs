@@ -29,6 +29,7 @@ impl Operator for LookUp {
             let Some((row, partners, had_one)) = &mut self.now else {
                 let Some(row) = self.first.next(context)? else { return Ok(false) };
                 let scan = Scan::open(&plan.second, context, &row)?;
+                context.execution.saw(&plan.second, 0, true);
                 self.now = Some((row, scan, false));
                 continue;
             };
@@ -41,6 +42,7 @@ impl Operator for LookUp {
                     _ => continue,
                 }
             }
+            context.execution.saw(&plan.second, 1, false);
             both.clear();
             both.extend(row.iter().cloned());
             both.append(&mut self.partner);

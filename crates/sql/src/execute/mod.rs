@@ -8,6 +8,7 @@
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
 //! * `recursive`: queries that ask themselves
 //! * `budget`: the memory of a statement; `spill`: rows that do not fit it
+//! * `observed`: what EXPLAIN ANALYZE sees of a plan that runs
 //! * `key`: values as bytes that are equal when they are
 //! * `direct`: INSERT of one row; `change`: rows that are inserted, changed, deleted; `merge`: all of that in one statement; `copy`: rows that are read and written; `foreign_key`: what that means for rows of other tables
 //!
@@ -29,6 +30,7 @@ mod key;
 mod known;
 mod look_up;
 pub(crate) mod merge;
+mod observed;
 mod order;
 mod recursive;
 mod running;
@@ -40,11 +42,12 @@ mod window;
 
 pub(crate) use budget::{Budget, bytes_of};
 pub(crate) use key::encode as encode_key;
+pub(crate) use observed::{Asked, Observed};
 pub(crate) use scan::point;
 
 use crate::Database;
 use crate::expression::{Env, Expr, Subqueries};
-use crate::plan::Plan;
+use crate::plan::{Plan, ScanPlan};
 use crate::sequences::SequenceRef;
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
@@ -106,6 +109,8 @@ pub(crate) struct Execution {
     known: Known,
     steps: recursive::Steps,
     looks: Cell<u32>,
+    /// Of EXPLAIN ANALYZE.
+    pub(crate) observed: Option<Arc<Observed>>,
 }
 
 /// What all statements of a session are run with.
@@ -172,6 +177,7 @@ impl Execution {
             known,
             steps,
             looks,
+            observed: None,
         }
     }
 
@@ -186,6 +192,14 @@ impl Execution {
     fn rows_of(&self, table: &'static SystemTable) -> SqlResult<Vec<Tuple>> {
         let found = self.system.iter().find(|(own, _)| *own == table).map(|(_, rows)| rows.clone());
         found.ok_or_else(|| SqlError::new("XX000", format!("nobody has looked what {} says", table.name())))
+    }
+
+    /// A table of a join was looked at (`begun`), or has given rows.
+    #[inline]
+    fn saw(&self, scan: &Arc<ScanPlan>, rows: u64, begun: bool) {
+        if let Some(observed) = &self.observed {
+            observed.gave(Arc::as_ptr(scan), rows, begun);
+        }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
@@ -241,8 +255,17 @@ impl Execution {
     }
 }
 
-/// Opens a plan. It calls itself for each plan within, so what single ones need is not on its own stack.
+/// Opens a plan.
+#[inline]
 pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
+    match &context.execution.observed {
+        None => open_node(plan, context),
+        Some(observed) => observed::open(plan, context, observed),
+    }
+}
+
+/// The same of a plan that is not watched itself. It is called for each plan within, so what single ones need is not on its own stack.
+fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
         Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),

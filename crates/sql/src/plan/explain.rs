@@ -2,18 +2,31 @@
 
 use super::access::{Test, TestKind};
 use super::{Access, JoinKind, Plan, ScanPlan};
+use crate::execute::Observed;
 use pagefold_engine::btree::Direction;
 use std::fmt::Write;
+use std::sync::Arc;
 
 impl Plan {
-    /// A line for each node, the deeper the further in.
-    pub(crate) fn explain(&self) -> Vec<String> {
+    /// A line for each node, the deeper the further in; of a plan that was run with what was seen of it.
+    pub(crate) fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
         let mut lines = Vec::new();
-        self.lines(0, &mut lines);
+        self.lines(0, observed, &mut lines);
         lines
     }
 
-    fn lines(&self, depth: usize, lines: &mut Vec<String>) {
+    fn lines(&self, depth: usize, observed: Option<&Observed>, lines: &mut Vec<String>) {
+        let own = lines.len();
+        self.lines_of_node(depth, observed, lines);
+        // These have no line of their own.
+        if !matches!(self, Plan::Within(_) | Plan::Cut(_))
+            && let (Some(observed), Some(line)) = (observed, lines.get_mut(own))
+        {
+            line.push_str(&observed.text(std::ptr::from_ref(self)));
+        }
+    }
+
+    fn lines_of_node(&self, depth: usize, observed: Option<&Observed>, lines: &mut Vec<String>) {
         let mut line = |text: String| lines.push(format!("{}{text}", "  ".repeat(depth)));
         let deeper = depth + 1;
         match self {
@@ -23,65 +36,66 @@ impl Plan {
             Plan::Scan(scan) => line(scan_text(scan)),
             Plan::Filter(filter) => {
                 line("Filter".into());
-                filter.input.lines(deeper, lines);
+                filter.input.lines(deeper, observed, lines);
             }
             Plan::Project(project) => {
                 line(format!("Project  (columns={})", project.exprs.len()));
-                project.input.lines(deeper, lines);
+                project.input.lines(deeper, observed, lines);
             }
-            Plan::Within(within) => within.input.lines(depth, lines),
+            Plan::Within(within) => within.input.lines(depth, observed, lines),
             Plan::LookUp(look_up) => {
                 line(format!("Look up{}", kind_text(look_up.kind)));
-                look_up.first.lines(deeper, lines);
-                lines.push(format!("{}{}", "  ".repeat(deeper), scan_text(&look_up.second)));
+                look_up.first.lines(deeper, observed, lines);
+                let seen = observed.map(|observed| observed.text(Arc::as_ptr(&look_up.second))).unwrap_or_default();
+                lines.push(format!("{}{}{seen}", "  ".repeat(deeper), scan_text(&look_up.second)));
             }
             Plan::Hash(hash) => {
                 let what = if hash.first_keys.is_empty() { "All pairs" } else { "Hash join" };
                 line(format!("{what}{}", kind_text(hash.kind)));
-                hash.first.lines(deeper, lines);
-                hash.second.lines(deeper, lines);
+                hash.first.lines(deeper, observed, lines);
+                hash.second.lines(deeper, observed, lines);
             }
             Plan::Expand(expand) => {
                 line(format!("Once for each set of keys  (sets={})", expand.sets.len()));
-                expand.input.lines(deeper, lines);
+                expand.input.lines(deeper, observed, lines);
             }
             Plan::Aggregate(aggregate) => {
                 line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
-                aggregate.input.lines(deeper, lines);
+                aggregate.input.lines(deeper, observed, lines);
             }
             Plan::Window(window) => {
                 let (partition, order, calls) = (window.partition.len(), window.order.len(), window.calls.len());
                 line(format!("Window  (partition={partition}, order={order}, functions={calls})"));
-                window.input.lines(deeper, lines);
+                window.input.lines(deeper, observed, lines);
             }
             Plan::Count(count) => line(format!("Number of rows of {}", count.table.name)),
             Plan::Distinct(input) => {
                 line("Distinct".into());
-                input.lines(deeper, lines);
+                input.lines(deeper, observed, lines);
             }
             Plan::FirstOfEach(first) => {
                 line(format!("First of each  (columns={})", first.slots.len()));
-                first.input.lines(deeper, lines);
+                first.input.lines(deeper, observed, lines);
             }
             Plan::Sort(sort) => {
                 line(if sort.limit.limit.is_some() { "Sort, the first rows".into() } else { "Sort".to_owned() });
-                sort.input.lines(deeper, lines);
+                sort.input.lines(deeper, observed, lines);
             }
             Plan::Recursive(recursive) => {
                 line(format!("Recursive{}", if recursive.all { " all" } else { "" }));
-                recursive.first.lines(deeper, lines);
-                recursive.step.lines(deeper, lines);
+                recursive.first.lines(deeper, observed, lines);
+                recursive.step.lines(deeper, observed, lines);
             }
             Plan::Step(_) => line("Rows of the step before".into()),
-            Plan::Cut(cut) => cut.input.lines(depth, lines),
+            Plan::Cut(cut) => cut.input.lines(depth, observed, lines),
             Plan::Limit(limit) => {
                 line("Limit".into());
-                limit.input.lines(deeper, lines);
+                limit.input.lines(deeper, observed, lines);
             }
             Plan::Set(set) => {
                 line(format!("{:?}{}", set.operation, if set.all { " all" } else { "" }));
-                set.first.lines(deeper, lines);
-                set.second.lines(deeper, lines);
+                set.first.lines(deeper, observed, lines);
+                set.second.lines(deeper, observed, lines);
             }
         }
     }

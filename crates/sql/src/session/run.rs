@@ -6,10 +6,11 @@
 
 use super::{Done, Ran, Session, Statement, is_planned};
 use crate::bind::Binder;
-use crate::execute::{Execution, Limits, Run, change, direct};
+use crate::execute::{Asked, Execution, Limits, Observed, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::planned::{Action, Planned, PointPlan};
 use crate::sequences::SequenceRef;
+use crate::settings::text_of;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation;
@@ -29,7 +30,7 @@ impl Session {
         loop {
             tries += 1;
             self.begin();
-            match self.run_once(statement, params, &limits) {
+            match self.run_once(statement, params, &limits, None) {
                 // A table was written anew between the plan and its use.
                 Err(error) if is_stale(&error) && tries < PLANS_MAX && self.can_follow() => self.forget(&statement.text),
                 // A plan of before the snapshot: from here on the transaction has its own.
@@ -59,7 +60,14 @@ impl Session {
         }
     }
 
-    pub(super) fn run_once(&mut self, statement: &Statement, params: &[Value], limits: &Limits) -> SqlResult<Ran> {
+    /// `observed`: somebody wants to see how the plan runs, so nothing goes past it.
+    pub(super) fn run_once(
+        &mut self,
+        statement: &Statement,
+        params: &[Value],
+        limits: &Limits,
+        observed: Option<&Arc<Observed>>,
+    ) -> SqlResult<Ran> {
         let planned = self.kept(statement)?;
         let params = planned.params(params)?;
         let memory = self.settings.work_mem;
@@ -68,14 +76,15 @@ impl Session {
         if planned.changes_rows() {
             open.settle_cursors(limits)?;
         }
-        if let Action::Point(point) = &planned.action {
+        if let (Action::Point(point), None) = (&planned.action, observed) {
             let outside = Outside(&self.database, &self.drawn);
             let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
             if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
                 return Ok(Ran::Row { planned, row });
             }
         }
-        if let Action::Insert { plan, direct: Some(direct) } = &planned.action
+        if observed.is_none()
+            && let Action::Insert { plan, direct: Some(direct) } = &planned.action
             && open.transaction.isolation() == Isolation::ReadCommitted
         {
             limits.check()?;
@@ -90,6 +99,7 @@ impl Session {
             let view = open.transaction.read_view()?;
             let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
             let mut execution = Execution::new(&run, view, params.to_vec(), Arc::clone(&planned.subplans));
+            execution.observed = observed.cloned();
             execution.look_at(&planned.system, &mut open.transaction)?;
             let done = match &planned.action {
                 Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
@@ -193,44 +203,77 @@ impl Session {
     }
 
     pub(super) fn explain(&mut self, node: &Node, params: &[Value]) -> SqlResult<Done> {
-        let Node::Explain { analyze, statement: inner, format: None, options: None, estimate: false, .. } = node else {
-            return Err(SqlError::unsupported("EXPLAIN with options but ANALYZE and VERBOSE"));
+        let Node::Explain { analyze, statement: inner, format: None, options, estimate: false, .. } = node else {
+            return Err(SqlError::unsupported("EXPLAIN with a format"));
         };
+        let analyze = *analyze || is_analyzed(options.as_deref().unwrap_or_default())?;
         if !is_planned(inner) {
             return Err(SqlError::unsupported("EXPLAIN of this statement"));
         }
         self.begin();
-        let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, *analyze)?;
+        let lines = self.explained(&Statement::of((**inner).clone(), &[]), params, analyze)?;
         self.end_statement()?;
         Ok(Done::lines("EXPLAIN", "QUERY PLAN", lines))
     }
 
     pub(super) fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
         let planned = self.planned(inner)?;
-        let mut lines = planned.explain();
-        if analyze {
-            let limits = self.limits();
-            let began = self.clock.monotonic();
-            let (mut rows, mut spilled) = (0_u64, 0);
-            match self.run_once(inner, params, &limits)? {
-                Ran::Rows { mut operator, execution, .. } => {
-                    let context = execution.context();
-                    while operator.next(&context)?.is_some() {
-                        rows += 1;
-                    }
-                    spilled = execution.spill.written();
+        if !analyze {
+            return Ok(planned.explain(None));
+        }
+        let limits = self.limits();
+        let (observed, before) = (Arc::new(Observed::default()), Asked::of(self.database.engine()));
+        let began = self.clock.monotonic();
+        let (mut rows, mut spilled) = (0_u64, 0);
+        // The plan that is run, should it be another one by then.
+        let ran = match self.run_once(inner, params, &limits, Some(&observed))? {
+            Ran::Rows { planned, mut operator, execution } => {
+                let (context, mut row) = (execution.context(), Vec::new());
+                while operator.fill(&context, &mut row)? {
+                    rows += 1;
                 }
-                Ran::Row { row, .. } => rows = row.is_some().into(),
-                Ran::Changed { changed, .. } => (rows, spilled) = (changed.rows, changed.spilled),
+                spilled = execution.spill.written();
+                drop(operator);
+                planned
             }
-            let elapsed = self.clock.monotonic().saturating_sub(began);
-            lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
-            if spilled > 0 {
-                lines.push(format!("Written to a scratch file: {spilled} bytes"));
+            Ran::Row { planned, row } => {
+                rows = row.is_some().into();
+                planned
             }
+            Ran::Changed { planned, changed } => {
+                (rows, spilled) = (changed.rows, changed.spilled);
+                planned
+            }
+        };
+        let elapsed = self.clock.monotonic().saturating_sub(began);
+        let mut lines = ran.explain(Some(&observed));
+        lines.extend(Asked::of(self.database.engine()).lines_since(&before));
+        lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
+        if spilled > 0 {
+            lines.push(format!("Written to a scratch file: {spilled} bytes"));
         }
         Ok(lines)
     }
+}
+
+/// Options in parentheses, of which ANALYZE, VERBOSE and BUFFERS are known: is the statement to be run? What is asked for with BUFFERS is shown in any case.
+fn is_analyzed(options: &[ast::UtilityOption]) -> SqlResult<bool> {
+    let mut analyze = false;
+    for option in options {
+        let name = option.name.value.to_lowercase();
+        let value = option.arg.as_ref().map_or_else(|| "true".to_owned(), |value| text_of(value).to_lowercase());
+        let is_on = match value.as_str() {
+            "true" | "on" | "1" => true,
+            "false" | "off" | "0" => false,
+            _ => return Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
+        };
+        match name.as_str() {
+            "analyze" => analyze = is_on,
+            "verbose" | "buffers" => {}
+            _ => return Err(SqlError::unsupported(format!("option {} of EXPLAIN", name.to_uppercase()))),
+        }
+    }
+    Ok(analyze)
 }
 
 /// What expressions ask for that stand in no plan with subqueries.
