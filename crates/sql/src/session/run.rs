@@ -261,16 +261,17 @@ fn is_analyzed(options: &[ast::UtilityOption]) -> SqlResult<bool> {
     let mut analyze = false;
     for option in options {
         let name = option.name.value.to_lowercase();
+        if !["analyze", "verbose", "buffers"].contains(&name.as_str()) {
+            return Err(SqlError::unsupported(format!("option {} of EXPLAIN", name.to_uppercase())));
+        }
         let value = option.arg.as_ref().map_or_else(|| "true".to_owned(), |value| text_of(value).to_lowercase());
         let is_on = match value.as_str() {
             "true" | "on" | "1" => true,
             "false" | "off" | "0" => false,
             _ => return Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
         };
-        match name.as_str() {
-            "analyze" => analyze = is_on,
-            "verbose" | "buffers" => {}
-            _ => return Err(SqlError::unsupported(format!("option {} of EXPLAIN", name.to_uppercase()))),
+        if name == "analyze" {
+            analyze = is_on;
         }
     }
     Ok(analyze)

@@ -3,7 +3,7 @@
 use super::{database, number, run};
 use pagefold_sql::Session;
 use pagefold_types::Value;
-use pagefold_utility::{RunstatsOptions, Silent, runstats};
+use pagefold_utility::{ReorgOptions, RunstatsOptions, Silent, reorg, runstats};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,10 +108,10 @@ fn dictionaries_and_statistics_are_listed_by_partition() {
     );
     run(
         &mut session,
-        "INSERT INTO t SELECT v, CASE WHEN v % 4 > 0 THEN 'a text of some length ' || v % 10 END, DATE '2020-01-01' + v % 100 FROM generate_series(1, 20000) AS s(v)",
+        "INSERT INTO t SELECT v, CASE WHEN v % 4 > 0 THEN 'a text of some length ' || v % 10 END, DATE '2020-01-01' + (v % 100)::integer FROM generate_series(1, 20000) AS s(v)",
     );
     assert_eq!(number(&mut session, "SELECT count(*) FROM pagefold_column_statistics"), 0);
-    database.engine().renew_dictionaries("t/low").unwrap();
+    reorg(database.engine(), "t/low", &ReorgOptions::default(), &Silent).unwrap();
     runstats(database.engine(), &["t".into()], &RunstatsOptions::default(), &Silent).unwrap();
     let dictionaries = "SELECT table_name, partition_name, count(*), sum(CASE WHEN is_newest THEN 1 ELSE 0 END) FROM pagefold_dictionaries \
                         WHERE size_bytes > 0 GROUP BY 1, 2";
