@@ -269,7 +269,7 @@ fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>>
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
         Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),
-        Plan::System(table) => boxed(|| Ok(Kept { rows: context.execution.rows_of(*table)?.into_iter() })),
+        Plan::System(table) => boxed(|| Ok(Kept { rows: context.execution.rows_of(table)?.into_iter() })),
         Plan::Scan(scan) => boxed(|| scan::Scan::open(scan, context, &[])),
         Plan::Filter(plan) => boxed(|| Ok(Filter { input: open(&plan.input, context)?, plan: Arc::clone(plan) })),
         Plan::Project(plan) => boxed(|| Ok(Project { input: open(&plan.input, context)?, from: Tuple::new(), plan: Arc::clone(plan) })),

@@ -1,7 +1,7 @@
 //! What the database does at this moment: pools and counters, transactions and their locks, the log, utilities, and the statements of sessions. Others go on meanwhile, so what belongs together may
 //! have been read at two moments.
 
-use super::{FRACTION, NUMBER, Seen, SystemTable, TRUTH, number, text, text_or_null};
+use super::{FRACTION, NUMBER, Rows, Seen, SystemTable, TRUTH, number, text, text_or_null};
 use crate::SqlResult;
 use crate::bind::TEXT;
 use crate::sessions::SessionNow;
@@ -103,7 +103,7 @@ fn hit_ratio(counters: &CounterValues) -> Value {
     }
 }
 
-fn pools(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn pools(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let pools = seen.database.engine().pool_activity().into_iter();
     let row = pools.map(|pool| {
         vec![
@@ -120,7 +120,7 @@ fn pools(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(row.collect())
 }
 
-fn counters(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn counters(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let engine = seen.database.engine();
     let pools = engine.pool_activity().into_iter().map(|pool| ("pool", pool.name, pool.counters));
     let kind = |is_index| if is_index { "index" } else { "table" };
@@ -132,7 +132,7 @@ fn counters(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(rows)
 }
 
-fn transactions(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn transactions(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let engine = seen.database.engine();
     let own = seen.transaction.id();
     let waits = engine.wait_activity(LOCKS_MAX);
@@ -149,7 +149,7 @@ fn transactions(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(engine.transaction_activity().into_iter().map(row).collect())
 }
 
-fn locks(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn locks(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let engine = seen.database.engine();
     let row = |lock: LockActivity| {
         let (kind, rid) = match lock.kind {
@@ -172,7 +172,7 @@ fn locks(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(engine.lock_activity(LOCKS_MAX).into_iter().chain(engine.wait_activity(LOCKS_MAX)).map(row).collect())
 }
 
-fn log(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn log(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let log = seen.database.engine().log_activity();
     Ok(vec![vec![
         number(log.end_bytes),
@@ -188,7 +188,7 @@ fn log(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     ]])
 }
 
-fn utilities(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn utilities(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let running = seen.database.engine().utility_activity().into_iter();
     let row = running.map(|utility| {
         vec![
@@ -203,7 +203,7 @@ fn utilities(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(row.collect())
 }
 
-fn statements(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn statements(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let own = seen.transaction.id();
     let row = |session: SessionNow| {
         let state = match (session.is_running, session.transaction) {

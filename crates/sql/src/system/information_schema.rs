@@ -1,6 +1,6 @@
 //! Tables of the SQL standard: `information_schema.tables`, `columns`, `views`, `sequences`, `schemata` and those of constraints.
 
-use super::{NUMBER, Part, Seen, SystemTable, number, split, text};
+use super::{NUMBER, Part, Rows, Seen, SystemTable, number, split, text};
 use crate::SqlResult;
 use crate::bind::TEXT;
 use crate::catalog::is_system;
@@ -109,7 +109,7 @@ pub(super) const TABLES: &[SystemTable] = &[
     SystemTable { name: "information_schema.schemata", columns: &[("catalog_name", TEXT), ("schema_name", TEXT)], rows: schemata },
 ];
 
-fn tables(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn tables(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let mut rows = seen.of_tables(|name, _, rows| {
         let (schema, table) = split(name);
         rows.push(vec![text("pagefold"), text(schema), text(table), text("BASE TABLE")]);
@@ -119,21 +119,21 @@ fn tables(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
     Ok(rows)
 }
 
-fn views(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn views(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     Ok(objects(seen.transaction, DefinedKind::View, |schema, name, notes| {
         let definition = text(notes.text().unwrap_or_default());
         vec![text("pagefold"), text(schema), text(name), definition, text("NO"), text("NO")]
     }))
 }
 
-fn schemata(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn schemata(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let own = seen.transaction.object_names(DefinedKind::Schema);
     let all = ["information_schema", "public"].map(str::to_owned).into_iter().chain(own);
     Ok(all.map(|name| vec![text("pagefold"), text(&name)]).collect())
 }
 
 /// Rows of each table, that need the keys of others.
-fn of_keys(seen: &mut Seen<'_>, push: fn(&str, &BTreeMap<String, Vec<Part>>, &mut Vec<Vec<Value>>)) -> SqlResult<Vec<Vec<Value>>> {
+fn of_keys(seen: &mut Seen<'_>, push: fn(&str, &BTreeMap<String, Vec<Part>>, &mut Rows)) -> SqlResult<Rows> {
     let tables = seen.tables()?;
     let mut rows = Vec::new();
     tables.keys().for_each(|name| push(name, &tables, &mut rows));
@@ -141,7 +141,7 @@ fn of_keys(seen: &mut Seen<'_>, push: fn(&str, &BTreeMap<String, Vec<Part>>, &mu
 }
 
 /// A row for each object of a kind, of its schema, name and notes.
-fn objects(transaction: &Transaction<'static>, kind: DefinedKind, row: impl Fn(&str, &str, &Notes) -> Vec<Value>) -> Vec<Vec<Value>> {
+fn objects(transaction: &Transaction<'static>, kind: DefinedKind, row: impl Fn(&str, &str, &Notes) -> Vec<Value>) -> Rows {
     let names = transaction.object_names(kind).into_iter().filter(|name| !is_system(name));
     // One that goes at this moment is none.
     let found = names.filter_map(|name| {
@@ -161,7 +161,7 @@ fn sequence_row(schema: &str, name: &str, notes: &Notes) -> Vec<Value> {
     row
 }
 
-fn columns_of(name: &str, Part { table, notes, .. }: &Part, rows: &mut Vec<Vec<Value>>) {
+fn columns_of(name: &str, Part { table, notes, .. }: &Part, rows: &mut Rows) {
     let (schema, short) = split(name);
     for at in table.attributes().visible_columns() {
         let column = &table.attributes().schema.columns()[at];
@@ -204,7 +204,7 @@ fn keys_of(Part { table, indexes, .. }: &Part) -> Vec<(String, Vec<usize>, bool)
     indexes.iter().filter(|index| index.attributes().unique).map(own).collect()
 }
 
-fn constraints_of(name: &str, part: &Part, rows: &mut Vec<Vec<Value>>) {
+fn constraints_of(name: &str, part: &Part, rows: &mut Rows) {
     let (schema, short) = split(name);
     let mut push = |constraint: &str, kind: &str| {
         let names = [text("pagefold"), text(schema), text(constraint), text("pagefold"), text(schema), text(short), text(kind)];
@@ -234,7 +234,7 @@ fn key_referred(tables: &BTreeMap<String, Vec<Part>>, reference: &Reference) -> 
     })
 }
 
-fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Vec<Vec<Value>>) {
+fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Rows) {
     let Some(part) = tables.get(name).and_then(|parts| parts.first()) else { return };
     let (schema, short) = split(name);
     let mut push = |key: &str, column: usize, at: usize, referred: Option<usize>| {
@@ -255,7 +255,7 @@ fn key_columns_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut V
     }
 }
 
-fn references_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Vec<Vec<Value>>) {
+fn references_of(name: &str, tables: &BTreeMap<String, Vec<Part>>, rows: &mut Rows) {
     let Some(part) = tables.get(name).and_then(|parts| parts.first()) else { return };
     let (schema, _) = split(name);
     for constraint in part.notes.constraints() {

@@ -26,12 +26,15 @@ const NUMBER: DataType = DataType::BigInt;
 const FRACTION: DataType = DataType::Double;
 const TRUTH: DataType = DataType::Boolean;
 
+/// Rows of one of them.
+type Rows = Vec<Vec<Value>>;
+
 /// A table of the database's own.
 pub(crate) struct SystemTable {
     /// As a statement has it.
     name: &'static str,
     columns: &'static [(&'static str, DataType)],
-    rows: fn(&mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>>,
+    rows: fn(&mut Seen<'_>) -> SqlResult<Rows>,
 }
 
 /// What rows are made of.
@@ -118,7 +121,7 @@ impl Seen<'_> {
     }
 
     /// Rows of each table.
-    fn of_tables(&mut self, mut push: impl FnMut(&str, &[Part], &mut Vec<Vec<Value>>)) -> SqlResult<Vec<Vec<Value>>> {
+    fn of_tables(&mut self, mut push: impl FnMut(&str, &[Part], &mut Rows)) -> SqlResult<Rows> {
         let mut rows = Vec::new();
         self.tables()?.iter().for_each(|(name, parts)| push(name, parts, &mut rows));
         Ok(rows)

@@ -1,6 +1,6 @@
 //! What there is, with how it is stored: `pagefold_tables`, `pagefold_partitions`, `pagefold_indexes`, `pagefold_dictionaries`, and what ANALYZE has found: `pagefold_column_statistics`.
 
-use super::{FRACTION, NUMBER, Part, Seen, SystemTable, TRUTH, number, text};
+use super::{FRACTION, NUMBER, Part, Rows, Seen, SystemTable, TRUTH, number, text};
 use crate::SqlResult;
 use crate::bind::TEXT;
 use pagefold_engine::database::split_partition_name;
@@ -78,7 +78,7 @@ pub(super) const TABLES: &[SystemTable] = &[
 ];
 
 /// A row for each partition, in the order of their keys.
-fn partitions(seen: &mut Seen<'_>) -> SqlResult<Vec<Vec<Value>>> {
+fn partitions(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let transaction = &mut *seen.transaction;
     let mut rows = Vec::new();
     for name in transaction.object_names(DefinedKind::PartitionedTable) {
@@ -121,7 +121,7 @@ fn table_row(name: &str, parts: &[Part]) -> Vec<Value> {
     ]
 }
 
-fn index_rows(name: &str, parts: &[Part], rows: &mut Vec<Vec<Value>>) {
+fn index_rows(name: &str, parts: &[Part], rows: &mut Rows) {
     for Part { table, indexes, .. } in parts {
         for index in indexes {
             let attributes = index.attributes();
@@ -152,7 +152,7 @@ fn partition_name(part: &Part) -> Value {
     name.map_or(Value::Null, |(_, partition)| text(partition))
 }
 
-fn dictionary_rows(name: &str, parts: &[Part], rows: &mut Vec<Vec<Value>>) {
+fn dictionary_rows(name: &str, parts: &[Part], rows: &mut Rows) {
     for part in parts {
         // All data sets of a table have the same ones.
         let Some(data_set) = part.table.data_sets().next() else { continue };
@@ -170,7 +170,7 @@ fn dictionary_rows(name: &str, parts: &[Part], rows: &mut Vec<Vec<Value>>) {
     }
 }
 
-fn statistics_rows(name: &str, parts: &[Part], rows: &mut Vec<Vec<Value>>) {
+fn statistics_rows(name: &str, parts: &[Part], rows: &mut Rows) {
     for part in parts {
         // What cannot be read is as good as not there, as for RUNSTATS.
         let Some(found) = part.notes.statistics().and_then(|bytes| Statistics::decode(bytes).ok()) else { continue };
