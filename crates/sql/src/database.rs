@@ -1,10 +1,11 @@
 //! A database that speaks SQL: what all its sessions share.
 
 use crate::sequences::{SequenceRef, Sequences};
+use crate::temporary::PREFIX;
 use crate::{Session, SqlResult, Utilities};
 use pagefold_engine::database as engine;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A database that speaks SQL. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -17,19 +18,23 @@ struct Shared {
     engine: Arc<engine::Database>,
     sequences: Sequences,
     utilities: Option<Arc<dyn Utilities>>,
+    /// Sessions that have made temporary tables.
+    temporary: Mutex<u32>,
 }
 
 impl Database {
     /// Over one that is open. Of one database there is to be one of these in a process: its sessions share numbers of sequences.
     #[must_use]
     pub fn new(engine: Arc<engine::Database>) -> Database {
-        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: None }) }
+        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: None, temporary: Mutex::default() }) }
     }
 
     /// The same with utilities as statements: REORG, ESTIMATE and others.
     #[must_use]
     pub fn with_utilities(engine: Arc<engine::Database>, utilities: Arc<dyn Utilities>) -> Database {
-        Database { shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: Some(utilities) }) }
+        Database {
+            shared: Arc::new(Shared { engine, sequences: Sequences::default(), utilities: Some(utilities), temporary: Mutex::default() }),
+        }
     }
 
     pub(crate) fn utilities(&self) -> Option<&Arc<dyn Utilities>> {
@@ -40,6 +45,16 @@ impl Database {
     #[must_use]
     pub fn session(&self) -> Session {
         Session::new(self.clone())
+    }
+
+    /// A schema for temporary tables of a session. Those that are there when the first is asked for were left by a process that is no more: they go.
+    pub(crate) fn temporary_schema(&self) -> SqlResult<Arc<str>> {
+        let mut count = self.shared.temporary.lock().unwrap_or_else(PoisonError::into_inner);
+        if *count == 0 {
+            self.session().drop_left_temporary()?;
+        }
+        *count += 1;
+        Ok(format!("{PREFIX}{count}").into())
     }
 
     /// The engine's own interface.

@@ -134,7 +134,7 @@ impl Binder<'_> {
         match &mut source.source {
             // Where a row of a table lies is never NULL.
             Source::Table(_) => source.columns.push(output("part")),
-            Source::Plan(plan) => {
+            Source::Plan(plan) | Source::Lateral(plan, _) => {
                 let exprs = (0..width).map(Expr::Slot).chain([Expr::Literal(Value::Int(1))]).collect();
                 *plan = std::mem::take(plan).projected(exprs);
                 source.columns.push(output("source"));

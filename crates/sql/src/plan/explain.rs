@@ -41,6 +41,11 @@ impl Plan {
                 hash.first.lines(deeper, lines);
                 hash.second.lines(deeper, lines);
             }
+            Plan::Lateral(lateral) => {
+                line(format!("For each row{}", kind_text(lateral.kind)));
+                lateral.first.lines(deeper, lines);
+                lateral.second.lines(deeper, lines);
+            }
             Plan::Expand(expand) => {
                 line(format!("Once for each set of keys  (sets={})", expand.sets.len()));
                 expand.input.lines(deeper, lines);
@@ -72,6 +77,8 @@ impl Plan {
                 recursive.first.lines(deeper, lines);
                 recursive.step.lines(deeper, lines);
             }
+            Plan::Shared(shared) => shared.input.lines(depth, lines),
+            Plan::Kept(_) => line("Rows that were changed".into()),
             Plan::Step(_) => line("Rows of the step before".into()),
             Plan::Cut(cut) => cut.input.lines(depth, lines),
             Plan::Limit(limit) => {
