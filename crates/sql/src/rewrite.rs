@@ -2,7 +2,8 @@
 //!
 //! Invariant: nothing is rewritten within quotes, nor in a statement that begins with another word.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Rewrites a statement that begins with such a word.
 pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
@@ -20,12 +21,51 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         // There is nothing to vacuum: what is left of it is ANALYZE.
         "vacuum" if second.is_some_and(|at| is_word(&tokens[at], &["analyze", "analyse"])) => drop(tokens.drain(..second.unwrap_or(0))),
         "begin" | "start" | "set" => without_deferrable(tokens),
+        "merge" | "with" | "explain" | "prepare" => marked_merge(tokens),
         _ => {}
     }
 }
 
 fn is_word(token: &TokenWithSpan, words: &[&str]) -> bool {
     crate::parse::word(&token.token).is_some_and(|word| words.contains(&word.as_str()))
+}
+
+/// The name of a column, or of a value, that stands for DO NOTHING in MERGE. Nobody can write it: a text with its first character is refused.
+pub(crate) const NOTHING: &str = "\0nothing";
+/// That of a value for DEFAULT VALUES.
+pub(crate) const DEFAULTS: &str = "\0default values";
+
+/// `THEN DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE become an UPDATE, or an INSERT, of what stands for them.
+fn marked_merge(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    if !words.iter().any(|at| is_word(&tokens[*at], &["merge"])) {
+        return;
+    }
+    let is = |at: usize, wanted: &str| words.get(at).is_some_and(|token| is_word(&tokens[*token], &[wanted]));
+    let marker = |name: &str| Token::Word(Word { value: name.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
+    let values = |name: &str| vec![Token::make_keyword("VALUES"), Token::LParen, marker(name), Token::RParen];
+    // A clause for what is not matched inserts, all others update.
+    let mut inserts = false;
+    let mut changes: Vec<(std::ops::RangeInclusive<usize>, Vec<Token>)> = Vec::new();
+    for at in 0..words.len() {
+        if is(at, "when") {
+            inserts = is(at + 1, "not") && is(at + 2, "matched") && !(is(at + 3, "by") && is(at + 4, "source"));
+        } else if is(at, "then") && is(at + 1, "do") && is(at + 2, "nothing") {
+            let mut instead = vec![Token::make_keyword(if inserts { "INSERT" } else { "UPDATE" })];
+            if inserts {
+                instead.extend(values(NOTHING));
+            } else {
+                instead.extend([Token::make_keyword("SET"), marker(NOTHING), Token::Eq, Token::make_keyword("NULL")]);
+            }
+            changes.push((words[at + 1]..=words[at + 2], instead));
+        } else if is(at, "then") && is(at + 1, "insert") && is(at + 2, "default") && is(at + 3, "values") {
+            changes.push((words[at + 2]..=words[at + 3], values(DEFAULTS)));
+        }
+    }
+    for (place, instead) in changes.into_iter().rev() {
+        let span = tokens[*place.start()].span;
+        tokens.splice(place, instead.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
 }
 
 /// `[NOT] DEFERRABLE` of a transaction says when a snapshot is taken that needs no retry: it changes nothing of what is seen.
@@ -72,6 +112,25 @@ mod tests {
         assert_eq!(of("vacuum analyze t"), "analyze t");
         assert_eq!(of("vacuum t"), "vacuum t");
         assert_eq!(of("select deferrable, abort from t"), "select deferrable , abort from t");
+    }
+
+    #[test]
+    fn clauses_of_merge_are_marked() {
+        let merge = "merge into t using s on a = b when matched then do nothing when not matched then do nothing";
+        let marked = "merge into t using s on a = b when matched then UPDATE SET \"\0nothing\" = NULL when not matched then INSERT VALUES ( \"\0nothing\" )";
+        assert_eq!(of(merge), marked);
+        assert_eq!(
+            of("merge x when not matched by source then do nothing"),
+            "merge x when not matched by source then UPDATE SET \"\0nothing\" = NULL"
+        );
+        assert_eq!(
+            of("merge x when not matched then insert default values"),
+            "merge x when not matched then insert VALUES ( \"\0default values\" )"
+        );
+        assert_eq!(
+            of("with a as (select 1) insert into t default values on conflict do nothing"),
+            "with a as ( select 1 ) insert into t default values on conflict do nothing"
+        );
     }
 
     #[test]
