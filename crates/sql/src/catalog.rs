@@ -353,6 +353,7 @@ pub(crate) fn table_names(transaction: &Transaction<'static>) -> Vec<String> {
 fn unknown_table(transaction: &Transaction<'static>, name: &str) -> SqlError {
     let mut known = table_names(transaction);
     known.extend(transaction.object_names(DefinedKind::View));
+    known.retain(|name| !crate::temporary::is_temporary(name));
     let error = SqlError::new("42P01", format!("relation \"{name}\" does not exist"));
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),

@@ -2,10 +2,11 @@
 
 use crate::sequences::{SequenceRef, Sequences};
 use crate::sessions::{Listed, SessionNow, Sessions};
+use crate::temporary::PREFIX;
 use crate::{Session, SqlResult, Utilities};
 use pagefold_engine::database as engine;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A database that speaks SQL. A clone is the same one.
@@ -20,6 +21,8 @@ struct Shared {
     sequences: Sequences,
     sessions: Arc<Sessions>,
     utilities: Option<Arc<dyn Utilities>>,
+    /// Sessions that have made temporary tables.
+    temporary: Mutex<u32>,
 }
 
 impl Database {
@@ -36,8 +39,8 @@ impl Database {
     }
 
     fn sharing(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>) -> Database {
-        let (sequences, sessions) = (Sequences::default(), Arc::default());
-        Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities }) }
+        let (sequences, sessions, temporary) = (Sequences::default(), Arc::default(), Mutex::default());
+        Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities, temporary }) }
     }
 
     pub(crate) fn utilities(&self) -> Option<&Arc<dyn Utilities>> {
@@ -58,6 +61,16 @@ impl Database {
     #[must_use]
     pub fn session(&self) -> Session {
         Session::new(self.clone())
+    }
+
+    /// A schema for temporary tables of a session. Those that are there when the first is asked for were left by a process that is no more: they go.
+    pub(crate) fn temporary_schema(&self) -> SqlResult<Arc<str>> {
+        let mut count = self.shared.temporary.lock().unwrap_or_else(PoisonError::into_inner);
+        if *count == 0 {
+            self.session().drop_left_temporary()?;
+        }
+        *count += 1;
+        Ok(format!("{PREFIX}{count}").into())
     }
 
     /// The engine's own interface.

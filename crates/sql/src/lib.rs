@@ -2,13 +2,14 @@
 //!
 //! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
 //!
-//! * `parse`: text to a syntax tree (sqlparser); `exclusion`, `partitioning`: what that does not know of window frames and partitions
+//! * `parse`: text to a syntax tree (sqlparser); `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
 //! * `bind`: names and types
 //! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
 //! * `catalog`: tables and views as a statement finds them
 //! * `plan`: how rows are come by
 //! * `execute`: plans that run
 //! * `system`: tables that say what there is
+//! * `temporary`: tables of a session
 //! * `sequences`: numbers that are given once
 //! * `copy`: COPY: its text, the rows in it
 //! * `cursor`: DECLARE, FETCH, MOVE, CLOSE
@@ -33,11 +34,13 @@ mod parse;
 mod partitioning;
 mod plan;
 mod planned;
+mod rewrite;
 mod sequences;
 mod session;
 mod sessions;
 mod settings;
 mod system;
+mod temporary;
 mod utility;
 
 pub use answer::{Answer, Column};

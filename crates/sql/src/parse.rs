@@ -33,7 +33,24 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     }
     let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location();
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
+    refuse_junk(&tokens)?;
     Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
+}
+
+/// A number ends where no letter follows: `1a` is none, nor a number with a name.
+fn refuse_junk(tokens: &[TokenWithSpan]) -> SqlResult<()> {
+    for pair in tokens.windows(2) {
+        let junk = match (&pair[0].token, &pair[1].token) {
+            (Token::Number(number, true), _) => format!("{number}L"),
+            (Token::Number(number, false), Token::Word(word)) if word.quote_style.is_none() && pair[0].span.end == pair[1].span.start => {
+                format!("{number}{}", word.value)
+            }
+            _ => continue,
+        };
+        let found = SqlError::syntax(format!("trailing junk after numeric literal at or near \"{junk}\""));
+        return Err(found.at(pair[0].span.start.line, pair[0].span.start.column));
+    }
+    Ok(())
 }
 
 /// `a>-1` has two operators: one of several characters ends with a sign only if it has a character that no other operator has (PostgreSQL, "Operators").
@@ -81,6 +98,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     let mut places = Places::of(text);
     let mut parsed = Vec::new();
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
+        crate::rewrite::rewrite(&mut tokens);
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
         let (is_copy, is_cursor, is_utility) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&tokens));
@@ -90,7 +108,6 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         number_parameters(&mut tokens);
         crate::exclusion::marked(&mut tokens);
         crate::partitioning::marked(&mut tokens)?;
-        abort_is_rollback(&mut tokens);
         check_chains(&tokens)?;
         let mut parser = parser(tokens);
         let syntax = match () {
@@ -132,16 +149,6 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) {
             number += 1;
             token.token = Token::Placeholder(format!("${number}"));
         }
-    }
-}
-
-/// ABORT is PostgreSQL's other word for ROLLBACK; sqlparser does not know it.
-fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
-    let first = tokens.iter_mut().find(|token| !matches!(token.token, Token::Whitespace(_)));
-    if let Some(first) = first
-        && matches!(&first.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("abort"))
-    {
-        first.token = Token::make_keyword("ROLLBACK");
     }
 }
 
@@ -314,18 +321,22 @@ pub(crate) fn short_name(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, name)| name)
 }
 
-/// The name of an object as the engine has it: those of schema `public` alone, others behind the name of their schema and a point.
+/// The name of an object as the engine has it: those of schema `public` alone, others behind the name of their schema and a point. A temporary table of the session comes first.
 pub(crate) fn object_name(name: &ObjectName) -> SqlResult<String> {
+    crate::temporary::resolved(&own_parts(name)?)
+}
+
+/// The name of an object that is to be made.
+pub(crate) fn new_object_name(name: &ObjectName) -> SqlResult<String> {
+    crate::temporary::resolved_new(&own_parts(name)?)
+}
+
+fn own_parts(name: &ObjectName) -> SqlResult<Vec<String>> {
     let parts: Vec<String> = parts(name)?.into_iter().map(identifier).collect();
     // A schema and a name are kept with a point between them.
-    if let Some(part) = parts.iter().find(|part| part.contains('.')) {
-        return Err(SqlError::new("42602", format!("the name \"{part}\" has a point in it")));
-    }
-    match parts.as_slice() {
-        [name] => Ok(name.clone()),
-        [schema, name] if schema == "public" => Ok(name.clone()),
-        [schema, name] => Ok(format!("{schema}.{name}")),
-        _ => Err(SqlError::syntax(format!("{name} has too many parts"))),
+    match parts.iter().find(|part| part.contains('.')) {
+        Some(part) => Err(SqlError::new("42602", format!("the name \"{part}\" has a point in it"))),
+        None => Ok(parts),
     }
 }
 

@@ -7,7 +7,8 @@ use crate::bind::change::{ChangePlan, InsertPlan};
 use crate::bind::copy::{CopyFromPlan, CopyToPlan};
 use crate::bind::foreign_key::References;
 use crate::bind::merge::MergePlan;
-use crate::bind::{Binder, Limit, Output};
+use crate::bind::{Binder, Changing, Limit, Output, Turn};
+use crate::catalog::TableRef;
 use crate::copy::statement::{CopyStatement, Direction};
 use crate::execute::Observed;
 use crate::execute::direct::DirectInsert;
@@ -31,6 +32,9 @@ pub(crate) const PLANS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) action: Action,
+    /// Statements of WITH that change rows, and in which order all is run: none, where there are none.
+    pub(crate) changes: Vec<Changing>,
+    pub(crate) order: Vec<Turn>,
     pub(crate) outputs: Arc<[Output]>,
     pub(crate) subplans: Arc<[Plan]>,
     /// Tables of the database's own that it names.
@@ -90,13 +94,86 @@ impl PointPlan {
 /// SELECT ... FOR UPDATE or FOR SHARE of one table.
 #[derive(Debug)]
 pub(crate) struct LockingPlan {
-    pub(crate) table: Arc<crate::catalog::TableRef>,
+    pub(crate) table: Arc<TableRef>,
     /// What comes out, and behind it part and RID.
     pub(crate) source: Plan,
     pub(crate) columns: usize,
     pub(crate) limit: Limit,
     pub(crate) lock: pagefold_engine::database::RowLock,
     pub(crate) wait: pagefold_engine::database::LockWait,
+}
+
+impl Action {
+    /// What a change of rows has to look at in other tables.
+    pub(crate) fn references(&self) -> Option<&References> {
+        match self {
+            Action::Insert { plan, .. } => Some(&plan.references),
+            Action::Change(plan) => Some(&plan.references),
+            Action::Merge(plan) => Some(&plan.references),
+            Action::CopyFrom(plan) => Some(&plan.insert.references),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
+        }
+    }
+
+    /// The table whose rows it changes.
+    fn table(&self) -> Option<&Arc<TableRef>> {
+        match self {
+            Action::Insert { plan, .. } => Some(&plan.table),
+            Action::Change(plan) => Some(&plan.table),
+            Action::Merge(plan) => Some(&plan.table),
+            Action::CopyFrom(plan) => Some(&plan.insert.table),
+            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
+        }
+    }
+
+    pub(crate) fn changed_table(&self) -> Option<&str> {
+        self.table().map(|table| table.name.as_str())
+    }
+
+    /// Has a change of rows RETURNING?
+    pub(crate) fn returns(&self) -> bool {
+        match self {
+            Action::Insert { plan, .. } => plan.returning.is_some(),
+            Action::Change(plan) => plan.returning.is_some(),
+            Action::Merge(plan) => plan.returning.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Where its rows come from.
+    pub(crate) fn source(&self) -> Option<&Plan> {
+        Some(match self {
+            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan,
+            Action::Locking(plan) => &plan.source,
+            Action::Insert { plan, .. } => &plan.source,
+            Action::Change(plan) => &plan.source,
+            Action::Merge(plan) => &plan.source,
+            Action::CopyFrom(plan) => &plan.insert.source,
+            Action::CopyTo(plan) => &plan.source,
+        })
+    }
+
+    fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
+        let under = |name: String, plan: &Plan| {
+            let mut lines = vec![name];
+            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
+            lines
+        };
+        let mut lines = match self {
+            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(observed),
+            Action::Locking(plan) => under("Lock rows".into(), &plan.source),
+            Action::Insert { plan, .. } => under(format!("Insert into {}", plan.table.name), &plan.source),
+            Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
+            Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
+            Action::Merge(plan) => under(format!("Merge into {}", plan.table.name), &plan.source),
+            Action::CopyFrom(plan) => under(format!("Copy into {}", plan.insert.table.name), &plan.insert.source),
+            Action::CopyTo(plan) => under("Copy".into(), &plan.source),
+        };
+        if let Some(references) = self.references() {
+            lines.extend(references.explain());
+        }
+        lines
+    }
 }
 
 impl Planned {
@@ -107,8 +184,12 @@ impl Planned {
             Syntax::Cursor(_) | Syntax::Utility(_) => return Err(SqlError::new("XX000", "a statement that is not planned")),
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
+        let changes = std::mem::take(&mut binder.changes);
+        let order = if changes.is_empty() { Vec::new() } else { crate::bind::order(&changes, &action, &subplans)? };
         Ok(Planned {
             action,
+            changes,
+            order,
             outputs: outputs.into(),
             subplans,
             system: binder.system,
@@ -126,7 +207,7 @@ impl Planned {
     }
 
     /// What is done, what comes out, and the tag.
-    fn action(node: &Node, binder: &mut Binder<'_>) -> SqlResult<(Action, Vec<Output>, &'static str)> {
+    pub(crate) fn action(node: &Node, binder: &mut Binder<'_>) -> SqlResult<(Action, Vec<Output>, &'static str)> {
         let returned = |returning: &Option<crate::bind::change::Returning>| {
             returning.as_ref().map_or_else(Vec::new, |returning| returning.outputs.clone())
         };
@@ -134,13 +215,24 @@ impl Planned {
             && let SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) | SetExpr::Merge(change) = &*query.body
         {
             // WITH stands before a change of rows, and nothing behind it: its queries are seen everywhere in that.
-            binder.with_queries(query.with.as_ref())?;
+            binder.with_queries(query.with.as_ref(), true)?;
             return Planned::action(change, binder);
         }
         Ok(match node {
             Node::Query(query) if query.locks.is_empty() => {
+                // The parts of WITH that change rows are those of the statement.
+                let mut own;
+                let query = match &query.with {
+                    Some(with) if binder.is_whole() => {
+                        binder.with_queries(Some(with), true)?;
+                        own = query.clone();
+                        own.with = None;
+                        &own
+                    }
+                    _ => query,
+                };
                 let planned = binder.query(query)?;
-                let action = match binder.subplans.is_empty() {
+                let action = match binder.subplans.is_empty() && binder.changes.is_empty() {
                     true => PointPlan::of(planned.plan).map_or_else(Action::Query, Action::Point),
                     false => Action::Query(planned.plan),
                 };
@@ -153,7 +245,11 @@ impl Planned {
             Node::Insert(insert) => {
                 let plan = binder.insert(insert)?;
                 let outputs = returned(&plan.returning);
-                let direct = if binder.subplans.is_empty() && binder.system.is_empty() { DirectInsert::of(&plan) } else { None };
+                let direct = if binder.subplans.is_empty() && binder.system.is_empty() && binder.changes.is_empty() {
+                    DirectInsert::of(&plan)
+                } else {
+                    None
+                };
                 (Action::Insert { plan, direct }, outputs, "INSERT 0")
             }
             Node::Update(update) => {
@@ -177,7 +273,13 @@ impl Planned {
 
     /// Does it change rows?
     pub(crate) fn changes_rows(&self) -> bool {
-        matches!(self.action, Action::Insert { .. } | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
+        !self.changes.is_empty()
+            || matches!(self.action, Action::Insert { .. } | Action::Change(_) | Action::Merge(_) | Action::CopyFrom(_))
+    }
+
+    /// What is done, with all parts of WITH that change rows.
+    fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.changes.iter().map(|change| &change.action).chain([&self.action])
     }
 
     /// Refuses parameters, of which the statement can have none.
@@ -185,28 +287,11 @@ impl Planned {
         if self.params.is_empty() { Ok(()) } else { Err(SqlError::new("42P02", "there is no parameter $1: COPY has none")) }
     }
 
-    /// What a change of rows has to look at in other tables.
-    fn references(&self) -> Option<&References> {
-        match &self.action {
-            Action::Insert { plan, .. } => Some(&plan.references),
-            Action::Change(plan) => Some(&plan.references),
-            Action::Merge(plan) => Some(&plan.references),
-            Action::CopyFrom(plan) => Some(&plan.insert.references),
-            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
-        }
-    }
-
     /// Tables whose definitions it relies on while it changes rows; the first part of one stands for all of them.
     pub(crate) fn kept_tables(&self) -> impl Iterator<Item = &pagefold_engine::table_space::Table> {
-        let own = match &self.action {
-            Action::Insert { plan, .. } => Some(&plan.table),
-            Action::Change(plan) => Some(&plan.table),
-            Action::Merge(plan) => Some(&plan.table),
-            Action::CopyFrom(plan) => Some(&plan.insert.table),
-            Action::Query(_) | Action::Point(_) | Action::Locking(_) | Action::CopyTo(_) => None,
-        };
-        let others = self.references().into_iter().flat_map(|references| &references.tables).map(|node| &node.table);
-        own.into_iter().chain(others).map(|table| &*table.first().table)
+        let own = self.actions().filter_map(Action::table);
+        let others = self.actions().filter_map(Action::references).flat_map(|references| &references.tables).map(|node| &node.table);
+        own.chain(others).map(|table| &*table.first().table)
     }
 
     /// Values of parameters, of the types that the statement has given them: mostly those that are given.
@@ -220,24 +305,12 @@ impl Planned {
         }
     }
 
+    /// `observed`: what was seen of it, when it has run.
     pub(crate) fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
-        let under = |name: String, plan: &Plan| {
-            let mut lines = vec![name];
-            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
-            lines
-        };
-        let mut lines = match &self.action {
-            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(observed),
-            Action::Locking(plan) => under("Lock rows".into(), &plan.source),
-            Action::Insert { plan, .. } => under(format!("Insert into {}", plan.table.name), &plan.source),
-            Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
-            Action::Change(plan) => under(format!("Update {}", plan.table.name), &plan.source),
-            Action::Merge(plan) => under(format!("Merge into {}", plan.table.name), &plan.source),
-            Action::CopyFrom(plan) => under(format!("Copy into {}", plan.insert.table.name), &plan.insert.source),
-            Action::CopyTo(plan) => under("Copy".into(), &plan.source),
-        };
-        if let Some(references) = self.references() {
-            lines.extend(references.explain());
+        let mut lines = self.action.explain(observed);
+        for change in &self.changes {
+            lines.push("With".into());
+            lines.extend(change.action.explain(observed).into_iter().map(|line| format!("  {line}")));
         }
         // One that has become a join is empty.
         for (number, plan) in self.subplans.iter().enumerate().filter(|(_, plan)| !plan.is_empty()) {

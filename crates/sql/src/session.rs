@@ -13,7 +13,9 @@
 
 mod copy;
 mod cursor;
+mod parts;
 mod run;
+mod temporary;
 mod transaction;
 mod utility;
 
@@ -57,6 +59,8 @@ pub struct Session {
     /// Statements that were executed, by their texts, as they were read.
     read: HashMap<Arc<str>, Statement>,
     watcher: Watcher,
+    /// The schema of its temporary tables, once there was one.
+    temporary: Option<Arc<str>>,
 }
 
 /// What a session's transaction is in.
@@ -122,6 +126,7 @@ impl Session {
             prepared: HashMap::new(),
             read: HashMap::new(),
             watcher: Watcher::default(),
+            temporary: None,
         }
     }
 
@@ -181,7 +186,7 @@ impl Session {
     /// Has it neither a transaction nor anything that was set or prepared?
     #[must_use]
     pub fn is_as_new(&self) -> bool {
-        self.open.is_none() && self.prepared.is_empty() && !self.settings.has_changed
+        self.open.is_none() && self.temporary.is_none() && self.prepared.is_empty() && !self.settings.has_changed
     }
 
     /// Reads a text of one statement.
@@ -267,6 +272,7 @@ impl Session {
         if self.transaction_state() == TransactionState::Failed && !ends_failed(&syntax) {
             return Err(aborted());
         }
+        let _entered = self.enter_temporary(&syntax)?;
         let node = match &*syntax {
             Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
             Syntax::Cursor(cursor) => return self.cursor(cursor, params),
@@ -328,6 +334,21 @@ impl Session {
                     _ => self.settings.show(&name)?,
                 };
                 Ok(Done::lines("SHOW", &name, vec![value]))
+            }
+            Node::Vacuum(vacuum) => {
+                if vacuum.full || vacuum.sort_only || vacuum.delete_only || vacuum.reindex || vacuum.recluster || vacuum.boost {
+                    return Err(SqlError::unsupported(format!("{node}")).with_hint("REORG writes a table anew."));
+                }
+                if self.open.is_some() {
+                    return Err(SqlError::new("25001", "VACUUM cannot run inside a transaction block"));
+                }
+                if let Some(name) = &vacuum.table_name {
+                    let wanted = crate::parse::object_name(name)?;
+                    let found = crate::catalog::TableRef::find(&mut self.begin().transaction, &wanted).map(drop);
+                    self.end_statement()?;
+                    found?;
+                }
+                Ok(Done::tag("VACUUM"))
             }
             Node::Prepare { name, data_types, statement: inner } => {
                 if !is_planned(inner) {
@@ -400,12 +421,23 @@ impl Session {
                 self.settings.read_only = options.read_only;
                 self.settings.has_changed = true;
             }
-            ast::Set::SingleAssignment { scope: Some(ast::ContextModifier::Local), .. } => {
-                return Err(SqlError::unsupported("SET LOCAL"));
-            }
-            ast::Set::SingleAssignment { variable, values, .. } => {
+            ast::Set::SingleAssignment { scope, variable, values, .. } => {
                 let value = values.iter().map(crate::settings::text_of).collect::<Vec<_>>().join(", ");
-                self.settings.set(&variable.to_string().to_lowercase(), &value)?;
+                let name = variable.to_string().to_lowercase();
+                let is_local = matches!(scope, Some(ast::ContextModifier::Local));
+                match self.open.as_mut().filter(|open| open.is_explicit) {
+                    Some(open) => {
+                        let (_, local) = &mut **open.before.get_or_insert_with(|| Box::new((self.settings.clone(), Vec::new())));
+                        local.retain(|known| *known != name);
+                        if is_local {
+                            local.push(name.clone());
+                        }
+                        self.settings.set(&name, &value)?;
+                    }
+                    // Its transaction is that of the statement: it would end with it.
+                    None if is_local => self.settings.clone().set(&name, &value)?,
+                    None => self.settings.set(&name, &value)?,
+                }
             }
             ast::Set::SetTimeZone { value, .. } => self.settings.set("timezone", &crate::settings::text_of(value))?,
             ast::Set::SetNames { charset_name, .. } => self.settings.set("client_encoding", &charset_name.value)?,
@@ -478,5 +510,7 @@ impl Drop for Session {
             open.cursors.clear();
             drop(open.transaction.rollback());
         }
+        // What this cannot drop goes when the database is opened anew, and somebody makes a temporary table.
+        drop(self.drop_temporary());
     }
 }

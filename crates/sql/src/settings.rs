@@ -35,6 +35,40 @@ const IGNORED: [&str; 9] = [
     "idle_in_transaction_session_timeout",
 ];
 
+/// Does a setting of PostgreSQL, of its planner and its storage, change nothing here?
+fn is_ignored(name: &str) -> bool {
+    const BEGIN: [&str; 6] = ["enable_", "geqo", "jit", "max_parallel_", "min_parallel_", "parallel_"];
+    const OTHERS: [&str; 22] = [
+        "check_function_bodies",
+        "constraint_exclusion",
+        "cursor_tuple_fraction",
+        "debug_parallel_query",
+        "default_table_access_method",
+        "default_tablespace",
+        "default_statistics_target",
+        "effective_cache_size",
+        "effective_io_concurrency",
+        "force_parallel_mode",
+        "from_collapse_limit",
+        "hash_mem_multiplier",
+        "join_collapse_limit",
+        "lc_messages",
+        "maintenance_work_mem",
+        "plan_cache_mode",
+        "random_page_cost",
+        "row_security",
+        "seq_page_cost",
+        "temp_buffers",
+        "xmloption",
+        "vacuum_cost_delay",
+    ];
+    IGNORED.contains(&name) || OTHERS.contains(&name) || BEGIN.iter().any(|begin| name.starts_with(begin)) || is_cost(name)
+}
+
+fn is_cost(name: &str) -> bool {
+    name.starts_with("cpu_") && name.ends_with("_cost")
+}
+
 /// Settings of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -107,12 +141,20 @@ impl Settings {
                 return Err(SqlError::unsupported("a time zone but UTC"));
             }
             "search_path" | "timezone" => {}
-            name if IGNORED.contains(&name) => {
+            name if is_ignored(name) => {
                 self.others.insert(name.into(), value.into());
             }
             _ => return Err(unknown(name)),
         }
         Ok(())
+    }
+
+    /// Sets what it was in other settings.
+    pub(crate) fn set_as_in(&mut self, before: &Settings, name: &str) -> SqlResult<()> {
+        match before.show(name)? {
+            value if value.is_empty() => self.reset(name),
+            value => self.set(name, &value),
+        }
     }
 
     pub(crate) fn reset(&mut self, name: &str) -> SqlResult<()> {
@@ -126,7 +168,7 @@ impl Settings {
             "synchronous_commit" => self.durability = own.durability,
             "work_mem" => self.work_mem = own.work_mem,
             "search_path" | "timezone" => {}
-            name if IGNORED.contains(&name) => drop(self.others.remove(name)),
+            name if is_ignored(name) => drop(self.others.remove(name)),
             name => return Err(unknown(name)),
         }
         Ok(())
@@ -136,20 +178,20 @@ impl Settings {
         Ok(match name {
             "default_transaction_isolation" => isolation_name(self.isolation).into(),
             "default_transaction_read_only" => on_off(self.read_only).into(),
-            "lock_timeout" => format!("{}ms", self.lock_timeout.as_millis()),
-            "statement_timeout" => format!("{}ms", self.statement_timeout.unwrap_or_default().as_millis()),
+            "lock_timeout" => shown(self.lock_timeout.as_millis(), &TIMES),
+            "statement_timeout" => shown(self.statement_timeout.unwrap_or_default().as_millis(), &TIMES),
             "synchronous_commit" => match self.durability {
                 Durability::Durable => "on".into(),
                 Durability::Relaxed => "relaxed".into(),
                 Durability::Off => "off".into(),
             },
-            "work_mem" => format!("{}kB", self.work_mem >> 10),
+            "work_mem" => shown((self.work_mem >> 10) as u128, &SIZES),
             "search_path" => "public".into(),
             "timezone" => "UTC".into(),
             "server_version" => concat!("15.0 (pagefold ", env!("CARGO_PKG_VERSION"), ")").into(),
             name => match self.others.get(name) {
                 Some(value) => value.clone(),
-                None if IGNORED.contains(&name) => String::new(),
+                None if is_ignored(name) => String::new(),
                 None => return Err(unknown(name)),
             },
         })
@@ -191,6 +233,26 @@ fn truth(value: &str) -> Option<bool> {
 
 fn on_off(truth: bool) -> &'static str {
     if truth { "on" } else { "off" }
+}
+
+/// Units, and how many of the one before each is.
+const TIMES: [(&str, u128); 5] = [("ms", 1), ("s", 1_000), ("min", 60), ("h", 60), ("d", 24)];
+const SIZES: [(&str, u128); 4] = [("kB", 1), ("MB", 1_024), ("GB", 1_024), ("TB", 1_024)];
+
+/// A number in the largest unit in which it is whole, as PostgreSQL shows it.
+fn shown(mut number: u128, units: &[(&str, u128)]) -> String {
+    if number == 0 {
+        return "0".into();
+    }
+    let mut unit = "";
+    for (name, factor) in units {
+        if !number.is_multiple_of(*factor) {
+            break;
+        }
+        number /= factor;
+        unit = name;
+    }
+    format!("{number}{unit}")
 }
 
 /// A number with a unit.
@@ -255,9 +317,15 @@ mod tests {
     fn what_is_set_is_shown_and_reset() {
         let mut settings = Settings::default();
         settings.set("work_mem", "1MB").unwrap();
-        assert_eq!(settings.show("work_mem").unwrap(), "1024kB");
+        assert_eq!(settings.show("work_mem").unwrap(), "1MB");
         settings.reset("work_mem").unwrap();
-        assert_eq!(settings.show("work_mem").unwrap(), "65536kB");
+        assert_eq!(settings.show("work_mem").unwrap(), "64MB");
+        settings.set("statement_timeout", "1500").unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap(), "1500ms");
+        settings.set("statement_timeout", "120s").unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap(), "2min");
+        settings.set("statement_timeout", "0").unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap(), "0");
         let error = settings.set("wrk_mem", "1MB").unwrap_err();
         assert_eq!((error.sqlstate(), error.hint()), ("42704", Some("Perhaps you meant \"work_mem\".")));
         assert_eq!(settings.set("timezone", "Europe/Berlin").unwrap_err().sqlstate(), "0A000");

@@ -14,6 +14,8 @@ mod foreign_keys;
 mod key_types;
 #[path = "sessions/spilled.rs"]
 mod spilled;
+#[path = "sessions/temporary.rs"]
+mod temporary;
 
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
 use pagefold_io::{MemoryStorage, OsClock};

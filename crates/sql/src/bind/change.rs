@@ -121,12 +121,10 @@ impl Binder<'_> {
         Ok(InsertPlan { table, source, exprs, rules, references, conflict, returning, reads_own })
     }
 
-    /// Columns that are named, by number; all but generated ones where none are.
+    /// Columns that are named, by number; all where none are.
     pub(super) fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
         if names.is_empty() {
-            return Ok((0..table.schema.len())
-                .filter(|column| table.visible[*column] && table.rules.generated[*column].is_none())
-                .collect());
+            return Ok((0..table.schema.len()).filter(|column| table.visible[*column]).collect());
         }
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
@@ -353,15 +351,12 @@ impl Binder<'_> {
     pub(super) fn assignments(&mut self, table: &TableRef, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
         let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
-            let pairs: Vec<(&ast::ObjectName, &ast::Expr)> = match (&assignment.target, &assignment.value) {
-                (ast::AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
-                (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) if names.len() == values.len() => {
-                    names.iter().zip(values).collect()
-                }
-                (ast::AssignmentTarget::Tuple(names), ast::Expr::Nested(value)) if names.len() == 1 => vec![(&names[0], value)],
-                _ => return Err(SqlError::unsupported("SET of several columns but by as many values")),
+            let span = assignment.value.span();
+            let pairs: Vec<(&ast::ObjectName, Given)> = match &assignment.target {
+                ast::AssignmentTarget::ColumnName(name) => vec![(name, self.given(&assignment.value)?)],
+                ast::AssignmentTarget::Tuple(names) => names.iter().zip(self.row_of(&assignment.value, names.len())?).collect(),
             };
-            for (name, value) in pairs {
+            for (name, given) in pairs {
                 let parts = crate::parse::parts(name)?;
                 let [ident] = parts.as_slice() else {
                     return Err(SqlError::syntax(format!("{name} is no column of the table that is changed")));
@@ -373,18 +368,63 @@ impl Binder<'_> {
                     );
                 }
                 let own = &table.schema.columns()[column];
-                if table.rules.generated[column].is_some() {
-                    return Err(SqlError::new("428C9", format!("column \"{}\" can only be updated to DEFAULT", own.name))
-                        .with_detail("It is a generated column."));
+                let is_default = matches!(given, Given::Default);
+                if table.rules.generated[column].is_some() && is_default {
+                    // It is computed in any case.
+                    continue;
                 }
-                let expr = match self.given(value)? {
+                let only_default = |why: &str| {
+                    let error = SqlError::new("428C9", format!("column \"{}\" can only be updated to DEFAULT", own.name));
+                    Err(error.with_detail(why).at_span(ident.span))
+                };
+                if table.rules.generated[column].is_some() {
+                    return only_default("It is a generated column.");
+                }
+                if table.rules.identity[column].is_some_and(|identity| identity.always) && !is_default {
+                    return only_default("It is an identity column defined as GENERATED ALWAYS.");
+                }
+                let expr = match given {
                     Given::Default => self.default_of(table, column)?,
-                    Given::Value(typed) => make::assign(typed, &own.data_type, &own.name, self.params).at_span(value.span())?.expr,
+                    Given::Value(typed) => make::assign(typed, &own.data_type, &own.name, self.params).at_span(span)?.expr,
                 };
                 bound.push((column, expr));
             }
         }
         Ok(bound)
+    }
+
+    /// What so many columns are given together: values, or the row of a subquery.
+    fn row_of(&mut self, value: &ast::Expr, columns: usize) -> SqlResult<Vec<Given>> {
+        let as_many = |given: usize| match given == columns {
+            true => Ok(()),
+            false => Err(SqlError::syntax("number of columns does not match number of values").at_span(value.span())),
+        };
+        match value {
+            ast::Expr::Tuple(values) => {
+                as_many(values.len())?;
+                values.iter().map(|value| self.given(value)).collect()
+            }
+            ast::Expr::Nested(value) if columns == 1 || matches!(**value, ast::Expr::Subquery(_)) => self.row_of(value, columns),
+            ast::Expr::Function(call) if call.over.is_none() && call.name.to_string().eq_ignore_ascii_case("row") => {
+                let ast::FunctionArguments::List(list) = &call.args else { return Err(SqlError::syntax("ROW without values")) };
+                as_many(list.args.len())?;
+                let value = |argument: &ast::FunctionArg| match argument {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) => self.given(value),
+                    other => Err(SqlError::unsupported(format!("{other} in ROW"))),
+                };
+                list.args.iter().map(value).collect()
+            }
+            ast::Expr::Subquery(query) => {
+                let values = self.scalars(query)?;
+                as_many(values.len())?;
+                Ok(values.into_iter().map(Given::Value).collect())
+            }
+            value if columns == 1 => Ok(vec![self.given(value)?]),
+            _ => {
+                let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                Err(SqlError::new("0A000", message).at_span(value.span()))
+            }
+        }
     }
 
     pub(crate) fn update(&mut self, update: &ast::Update) -> SqlResult<ChangePlan> {

@@ -1,6 +1,7 @@
 //! Expressions.
 
 use super::aggregates::Noted;
+use super::series::SERIES;
 use super::{Binder, TEXT, WindowFunction, types};
 use crate::dialect::{DISTINCT, NOT_DISTINCT};
 use crate::expression::arithmetic::Operation;
@@ -393,6 +394,9 @@ impl Binder<'_> {
         if name == "grouping" {
             return self.grouping(arguments);
         }
+        if let Some(series) = self.scope().series.filter(|_| name == SERIES) {
+            return Ok(self.scope().column(series, 0));
+        }
         if name == "nextval" {
             return self.next_value(arguments);
         }
@@ -409,7 +413,9 @@ impl Binder<'_> {
             };
             bound.push(self.bound_expression(argument, depth)?);
         }
-        function::call(&name, bound, self.params)
+        let call = function::call(&name, bound, self.params)?;
+        self.drawn += usize::from(call.expr.any(Expr::is_volatile));
+        Ok(call)
     }
 
     /// NEXTVAL of a sequence that is named.
@@ -427,6 +433,7 @@ impl Binder<'_> {
             found => found?,
         };
         let numbers = found.notes.sequence().ok_or_else(|| SqlError::new("XX001", format!("sequence \"{name}\" has no numbers")))?;
+        self.drawn += 1;
         let sequence = SequenceRef { id: found.object_id, name: name.into(), numbers };
         Ok(Typed::of(Expr::NextValue(std::sync::Arc::new(sequence)), DataType::BigInt))
     }
@@ -445,7 +452,10 @@ impl Binder<'_> {
             Ok((bound, filter))
         })?;
         let aggregate = aggregate(name, bound, distinct, self.params)?;
-        if aggregate.argument.as_ref().is_some_and(is_of_outer_row) {
+        // Whose aggregate it is, is said by the columns of argument and FILTER together.
+        let parts = || aggregate.argument.iter().chain(&filter);
+        let has_own = parts().any(|part| part.any(|part| matches!(part, Expr::Column { .. })));
+        if !has_own && parts().any(|part| part.any(|part| matches!(part, Expr::Outer(_)))) {
             return Err(SqlError::unsupported(format!("{name} of columns of the query around, which is an aggregate of that query")));
         }
         self.note_aggregate(name, Noted { aggregate, filter })
@@ -486,6 +496,22 @@ impl Binder<'_> {
         self.subplans[subquery.number] = plan.first_rows(rows);
     }
 
+    /// The columns of the one row of a subquery, each as a subquery of its own.
+    pub(super) fn scalars(&mut self, query: &ast::Query) -> SqlResult<Vec<Typed>> {
+        self.expressions += 1;
+        let planned = self.subquery(query);
+        self.expressions -= 1;
+        let (planned, outer) = planned?;
+        let mut columns = Vec::with_capacity(planned.outputs.len());
+        for (column, output) in planned.outputs.iter().enumerate() {
+            // The second row is an error.
+            self.subplans.push(planned.plan.clone().projected(vec![Expr::Slot(column)]).first_rows(2));
+            let number = self.subplans.len() - 1;
+            columns.push(Typed::of(Expr::Subquery { number, kind: SubqueryKind::Scalar, outer: outer.clone() }, output.data_type));
+        }
+        Ok(columns)
+    }
+
     /// Plans a subquery of this many columns.
     fn subplan(&mut self, query: &ast::Query, columns: Option<usize>) -> SqlResult<Subplan> {
         self.expressions += 1;
@@ -499,11 +525,6 @@ impl Binder<'_> {
         self.subplans.push(planned.plan);
         Ok(Subplan { number: self.subplans.len() - 1, outer, data_type })
     }
-}
-
-/// Has it columns of the query around, and none of its own?
-fn is_of_outer_row(expr: &Expr) -> bool {
-    expr.any(|part| matches!(part, Expr::Outer(_))) && !expr.any(|part| matches!(part, Expr::Column { .. }))
 }
 
 /// Where an expression begins. sqlparser's own way to it goes through the whole tree, however deep it is.

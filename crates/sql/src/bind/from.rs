@@ -2,6 +2,7 @@
 
 use super::scope::{Merged, NAMELESS, table_columns};
 use super::select::{From, Query};
+use super::series::SERIES;
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
@@ -36,6 +37,9 @@ impl Binder<'_> {
                 JoinOperator::FullOuter(constraint) => (JoinKind::Full, false, constraint),
                 _ => return Err(SqlError::unsupported("this kind of join").at_span(join.relation.span())),
             };
+            if swapped || kind == JoinKind::Full {
+                self.refuse_lateral(middle..end, first..middle)?;
+            }
             let on = match constraint {
                 JoinConstraint::On(condition) => {
                     let condition = self.without_aggregates("JOIN conditions", |binder| binder.condition(condition, "JOIN/ON"))?;
@@ -68,6 +72,20 @@ impl Binder<'_> {
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
         }
         Ok(left)
+    }
+
+    /// Rows of the second side of a RIGHT or FULL JOIN come without a row of the first: they can need none.
+    fn refuse_lateral(&mut self, second: std::ops::Range<usize>, first: std::ops::Range<usize>) -> SqlResult<()> {
+        let relations = &self.scope().relations;
+        for relation in &relations[second] {
+            let Source::Lateral(_, outer) = &relation.source else { continue };
+            let is_of_first = |part: &Expr| matches!(part, Expr::Column { relation, .. } if first.contains(relation));
+            if outer.iter().any(|expr| expr.any(is_of_first)) {
+                let error = SqlError::new("42P10", "invalid reference to FROM-clause entry for a table on the other side of the join");
+                return Err(error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."));
+            }
+        }
+        Ok(())
     }
 
     /// Columns of the same names on both sides: equal, and one from now on.
@@ -138,14 +156,23 @@ impl Binder<'_> {
             TableFactor::Table { name, alias, args: Some(arguments), with_ordinality: false, .. } => {
                 self.table_function(name, alias.as_ref(), &arguments.args).map(From::Relation)
             }
-            TableFactor::Function { lateral: false, name, args, alias, with_ordinality: false } => {
+            TableFactor::Function { name, args, alias, with_ordinality: false, .. } => {
                 self.table_function(name, alias.as_ref(), args).map(From::Relation)
             }
             TableFactor::Derived { lateral: false, subquery, alias, sample: None } => {
                 self.derived(subquery, alias.as_ref()).map(From::Relation)
             }
+            TableFactor::Derived { lateral: true, subquery, alias, sample: None } => {
+                // It is run for each row, as subqueries in expressions are.
+                self.expressions += 1;
+                let planned = self.subquery(subquery);
+                self.expressions -= 1;
+                let (planned, outer) = planned?;
+                let unnamed = format!("\u{0}subquery {}", self.scope().relations.len());
+                let source = lateral(planned.plan, outer);
+                self.add(alias.as_ref(), &unnamed, planned.outputs, source).map(From::Relation)
+            }
             TableFactor::NestedJoin { table_with_joins, alias: None } => self.joins(table_with_joins),
-            TableFactor::Derived { lateral: true, .. } => Err(SqlError::unsupported("LATERAL")),
             other => Err(SqlError::unsupported(format!("{other} in FROM")).at_span(other.span())),
         }
     }
@@ -174,7 +201,9 @@ impl Binder<'_> {
                 let query = parse_query(&text)?;
                 // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
                 let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
+                let entered = crate::temporary::Entered::new(None);
                 let planned = self.subquery(&query);
+                drop(entered);
                 (self.with, self.scopes) = (with, scopes);
                 let (planned, _) = planned.map_err(|error| error.with_detail(format!("in view \"{wanted}\"")))?;
                 self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
@@ -204,37 +233,38 @@ impl Binder<'_> {
     }
 
     /// generate_series(from, to [, step]).
-    fn table_function(
+    pub(super) fn table_function(
         &mut self,
         name: &ast::ObjectName,
         alias: Option<&ast::TableAlias>,
         arguments: &[ast::FunctionArg],
     ) -> SqlResult<usize> {
         let function = object_name(name)?;
-        if function != "generate_series" {
+        if function != SERIES {
             return Err(SqlError::new("42883", format!("function {function} does not exist, or gives no rows")).at_span(name.span()));
         }
-        let mut bound = Vec::with_capacity(3);
-        for argument in arguments {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)) = argument else {
-                return Err(SqlError::unsupported(format!("the argument {argument} of {function}")));
-            };
-            let beside = std::mem::take(&mut self.scope().relations);
-            let typed = self.without_aggregates("functions in FROM", |binder| binder.expression(argument));
-            self.scope().relations = beside;
-            bound.push(make::coerce(typed?, &pagefold_types::DataType::BigInt, self.params)?.expr);
-        }
-        if !(2..=3).contains(&bound.len()) {
+        if !(2..=3).contains(&arguments.len()) {
             return Err(SqlError::new("42883", format!("{function} takes two or three numbers")));
         }
-        let plan = Plan::series(bound);
         let column = Output { name: function.clone(), data_type: pagefold_types::DataType::BigInt };
+        // Its arguments may name what stands before it, as if it were LATERAL.
+        let (planned, outer) = self.subquery_by(|binder| {
+            let mut bound = Vec::with_capacity(3);
+            for argument in arguments {
+                let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)) = argument else {
+                    return Err(SqlError::unsupported(format!("the argument {argument} of {function}")));
+                };
+                let typed = binder.without_aggregates("functions in FROM", |binder| binder.expression(argument))?;
+                bound.push(make::coerce(typed, &pagefold_types::DataType::BigInt, binder.params)?.expr);
+            }
+            Ok(Query { plan: Plan::series(bound), outputs: vec![column.clone()], unknown: Vec::new() })
+        })?;
         // The one column is called as the relation is.
         let output = match alias {
             Some(alias) if alias.columns.is_empty() => Output { name: identifier(&alias.name), ..column },
             _ => column,
         };
-        self.add(alias, &function, vec![output], Source::Plan(plan))
+        self.add(alias, &function, vec![output], lateral(planned.plan, outer))
     }
 
     fn add(&mut self, alias: Option<&ast::TableAlias>, name: &str, columns: Vec<Output>, source: Source) -> SqlResult<usize> {
@@ -279,6 +309,16 @@ impl Binder<'_> {
     /// An expression whose type is known.
     pub(crate) fn settled(&self, typed: Typed) -> SqlResult<(Expr, pagefold_types::DataType)> {
         settled(typed, self.params)
+    }
+}
+
+/// What a query in FROM is that may name what stands before it.
+fn lateral(plan: Plan, outer: Vec<Expr>) -> Source {
+    let needs_others = outer.iter().any(|expr| expr.any(|part| matches!(part, Expr::Column { .. })));
+    match (needs_others, outer.is_empty()) {
+        (true, _) => Source::Lateral(plan, outer),
+        (false, true) => Source::Plan(plan),
+        (false, false) => Source::Plan(plan.within(outer)),
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Binder, NAMELESS, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::Expr;
 use crate::plan::{self, JoinKind, Plan, place};
+use crate::rewrite::{DEFAULTS, NOTHING};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, MergeClauseKind};
@@ -45,7 +46,7 @@ impl MergeClause {
     pub(crate) fn values(&self) -> usize {
         match &self.action {
             MergeAction::Insert(exprs) | MergeAction::Update(_, exprs) => exprs.len(),
-            MergeAction::Delete => 0,
+            MergeAction::Delete | MergeAction::Nothing => 0,
         }
     }
 }
@@ -66,6 +67,8 @@ pub(crate) enum MergeAction {
     /// Columns, and what each gets.
     Update(Vec<usize>, Vec<Expr>),
     Delete,
+    /// DO NOTHING.
+    Nothing,
 }
 
 impl Binder<'_> {
@@ -119,7 +122,7 @@ impl Binder<'_> {
         for clause in &mut clauses {
             let values = match &mut clause.action {
                 MergeAction::Insert(exprs) | MergeAction::Update(_, exprs) => exprs.as_mut_slice(),
-                MergeAction::Delete => &mut [],
+                MergeAction::Delete | MergeAction::Nothing => &mut [],
             };
             values.iter_mut().chain(&mut clause.condition).for_each(|expr| place(expr, &layout));
         }
@@ -134,7 +137,7 @@ impl Binder<'_> {
         match &mut source.source {
             // Where a row of a table lies is never NULL.
             Source::Table(_) => source.columns.push(output("part")),
-            Source::Plan(plan) => {
+            Source::Plan(plan) | Source::Lateral(plan, _) => {
                 let exprs = (0..width).map(Expr::Slot).chain([Expr::Literal(Value::Int(1))]).collect();
                 *plan = std::mem::take(plan).projected(exprs);
                 source.columns.push(output("source"));
@@ -172,6 +175,10 @@ impl Binder<'_> {
         let condition = clause.predicate.as_ref().map(|condition| self.condition(condition, "WHEN")).transpose()?;
         let action = match &clause.action {
             ast::MergeAction::Delete { .. } => MergeAction::Delete,
+            action if stands_for(action, NOTHING) => MergeAction::Nothing,
+            action if stands_for(action, DEFAULTS) => {
+                MergeAction::Insert((0..table.schema.len()).map(|column| self.default_of(table, column)).collect::<SqlResult<_>>()?)
+            }
             ast::MergeAction::Update(update) => {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(SqlError::unsupported("WHERE in a clause of MERGE").with_hint("Write WHEN MATCHED AND ... THEN."));
@@ -210,12 +217,33 @@ impl Binder<'_> {
     }
 }
 
+/// Is it what stands for a clause that sqlparser does not know?
+fn stands_for(action: &ast::MergeAction, name: &str) -> bool {
+    match action {
+        ast::MergeAction::Update(update) => match update.assignments.as_slice() {
+            [ast::Assignment { target: ast::AssignmentTarget::ColumnName(column), .. }] => {
+                matches!(column.0.as_slice(), [ast::ObjectNamePart::Identifier(own)] if own.value == name)
+            }
+            _ => false,
+        },
+        ast::MergeAction::Insert(insert) => match &insert.kind {
+            ast::MergeInsertKind::Values(values) => match values.rows.as_slice() {
+                [row] => matches!(row.content.as_slice(), [ast::Expr::Identifier(own)] if own.value == name),
+                _ => false,
+            },
+            ast::MergeInsertKind::Row => false,
+        },
+        ast::MergeAction::Delete { .. } => false,
+    }
+}
+
 /// What the clauses may do with rows of the table.
 fn reach(clauses: &[MergeClause], rules: &RowRules) -> Reach {
     let mut reach = Reach::default();
     for clause in clauses {
         match &clause.action {
             MergeAction::Insert(_) => reach.inserts = true,
+            MergeAction::Nothing => {}
             MergeAction::Delete => reach.deletes = true,
             MergeAction::Update(columns, _) => {
                 reach.updates.extend(columns.iter().copied().chain(rules.generated.iter().map(|(column, _)| *column)));

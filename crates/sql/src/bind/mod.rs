@@ -6,7 +6,9 @@
 //! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT
-//! * `with`: WITH, and queries that ask themselves
+//! * `series`: functions in the SELECT list that give rows
+//! * `names`: what columns without a name are called
+//! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
 //! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
@@ -25,11 +27,14 @@ mod frame;
 mod from;
 mod grouping;
 pub(crate) mod merge;
+mod names;
 mod scope;
 mod select;
+mod series;
 pub(crate) mod types;
 mod windows;
 mod with;
+mod with_change;
 
 pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
 pub(crate) use expression::string;
@@ -38,6 +43,7 @@ pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
 pub(crate) use select::{Distinct, From, Limit, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
+pub(crate) use with_change::{Changing, Turn, order};
 
 pub(crate) use crate::expression::TEXT;
 use crate::expression::{Expr, ParamTypes, Typed};
@@ -66,6 +72,12 @@ pub(crate) struct Binder<'b> {
     recursions: Vec<usize>,
     /// Subqueries in expressions around.
     expressions: usize,
+    /// Calls that give other values each time, until now.
+    drawn: usize,
+    /// Queries of WITH whose rows are kept, until now.
+    kept: usize,
+    /// Statements of WITH that change rows.
+    pub(crate) changes: Vec<Changing>,
     depth: usize,
     /// Relations that were bound, those of views each time they are used.
     relations: usize,
@@ -84,10 +96,18 @@ impl<'b> Binder<'b> {
             with: Vec::new(),
             recursions: Vec::new(),
             expressions: 0,
+            drawn: 0,
+            kept: 0,
+            changes: Vec::new(),
             depth: 0,
             relations: 0,
             locks: false,
         }
+    }
+
+    /// Is what is bound the whole statement?
+    pub(crate) fn is_whole(&self) -> bool {
+        self.depth == 0 && self.with.is_empty() && self.changes.is_empty()
     }
 
     /// One level deeper.

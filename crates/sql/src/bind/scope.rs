@@ -25,6 +25,8 @@ pub(crate) struct Scope {
     pub(crate) groupings: Vec<Vec<Expr>>,
     /// Windows of the query, and calls of their functions.
     pub(crate) windows: super::windows::Windows,
+    /// The relation whose rows a function in the SELECT list gives.
+    pub(crate) series: Option<usize>,
     /// Columns that USING and NATURAL have made one: name, and the two that they are of.
     pub(crate) merged: Vec<Merged>,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Relation {
 pub(crate) enum Source {
     Table(Arc<TableRef>),
     Plan(Plan),
+    /// A query that needs values of relations before it, as its outer row.
+    Lateral(Plan, Vec<Expr>),
     /// A row that whoever runs the statement has: `excluded` of ON CONFLICT, a row that is changed.
     Given,
 }

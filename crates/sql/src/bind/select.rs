@@ -4,6 +4,8 @@ use super::Source;
 use super::aggregates::{Keys, Place};
 use super::from::conjuncts;
 use super::grouping::{Groups, grouping_sets};
+use super::names::output_name;
+use super::series::SERIES;
 use super::{Binder, Output, WindowCall};
 use crate::expression::{Expr, Typed, make};
 use crate::parse::{At, identifier};
@@ -199,7 +201,7 @@ impl Binder<'_> {
 
     pub(crate) fn query_without_locks(&mut self, query: &ast::Query) -> SqlResult<Query> {
         let levels = self.with.len();
-        let planned = self.with_queries(query.with.as_ref()).and_then(|()| self.body(&query.body, Tail::of(query)?));
+        let planned = self.with_queries(query.with.as_ref(), false).and_then(|()| self.body(&query.body, Tail::of(query)?));
         self.with.truncate(levels);
         planned
     }
@@ -362,11 +364,12 @@ impl Binder<'_> {
 
     fn select(&mut self, select: &ast::Select, tail: Tail<'_>) -> SqlResult<Query> {
         refuse_other_clauses(select)?;
-        let from = self.from(&select.from)?;
+        let mut from = self.from(&select.from)?;
         let conditions = match &select.selection {
             Some(condition) => conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?),
             None => Vec::new(),
         };
+        from.extend(self.series_of(&select.projection)?);
         self.scope().aggregates = Place::Noted(Vec::new());
         self.named_windows(&select.named_window)?;
         let mut outputs = Vec::new();
@@ -422,6 +425,9 @@ impl Binder<'_> {
         }
         let calls = std::mem::take(&mut self.scope().groupings);
         let is_grouped = grouping.is_some() || !aggregates.is_empty() || select.having.is_some() || !calls.is_empty();
+        if self.scope().series.is_some() && (is_grouped || !windows.is_empty()) {
+            return Err(SqlError::unsupported(format!("{SERIES} in the SELECT list beside aggregates, groups and windows")));
+        }
         let (groups, projection) = if is_grouped {
             let last = self.scopes.len() - 1;
             let scope = &self.scopes[last];
@@ -565,37 +571,6 @@ pub(super) fn output_place(expr: &ast::Expr, outputs: &[Output]) -> SqlResult<Op
             Ok(found.next())
         }
         _ => Ok(None),
-    }
-}
-
-/// What a column without a name is called, as in PostgreSQL.
-fn output_name(expr: &ast::Expr) -> String {
-    match expr {
-        ast::Expr::Identifier(name) => identifier(name),
-        ast::Expr::CompoundIdentifier(names) => names.last().map_or_else(String::new, identifier),
-        ast::Expr::Function(call) => call.name.0.last().map_or_else(String::new, |name| name.to_string().trim_matches('"').to_lowercase()),
-        ast::Expr::Nested(inner) => output_name(inner),
-        ast::Expr::Cast { expr, .. } => match output_name(expr).as_str() {
-            "?column?" => "?column?".into(),
-            name => name.into(),
-        },
-        ast::Expr::Case { .. } => "case".into(),
-        ast::Expr::Exists { .. } => "exists".into(),
-        ast::Expr::Extract { .. } => "extract".into(),
-        ast::Expr::Substring { .. } => "substring".into(),
-        ast::Expr::Trim { .. } => "btrim".into(),
-        ast::Expr::Position { .. } => "position".into(),
-        ast::Expr::Ceil { .. } => "ceil".into(),
-        ast::Expr::Floor { .. } => "floor".into(),
-        ast::Expr::Subquery(query) => match &*query.body {
-            SetExpr::Select(select) => match select.projection.first() {
-                Some(SelectItem::UnnamedExpr(expr)) => output_name(expr),
-                Some(SelectItem::ExprWithAlias { alias, .. }) => identifier(alias),
-                _ => "?column?".into(),
-            },
-            _ => "?column?".into(),
-        },
-        _ => "?column?".into(),
     }
 }
 

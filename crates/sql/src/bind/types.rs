@@ -49,6 +49,10 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
         }
         Written::Datetime(digits) => parsed("TIMESTAMP", *digits, "")?,
         Written::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => parsed("TIMESTAMP", *digits, " WITH TIME ZONE")?,
+        // PostgreSQL's type of identifiers: at most 63 characters.
+        Written::Custom(name, modifiers) if modifiers.is_empty() && name.to_string().eq_ignore_ascii_case("name") => {
+            DataType::Varchar(Some(63))
+        }
         Written::Custom(_, modifiers) if modifiers.is_empty() => {
             serial(written).ok_or_else(|| SqlError::new("42704", format!("type \"{written}\" does not exist")))?
         }

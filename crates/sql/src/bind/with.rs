@@ -2,20 +2,24 @@
 //!
 //! A recursive query is `first UNION [ALL] step`. The step sees, under the name of the query, the rows that the last step gave that are new; it is run until there are none.
 //!
+//! A query that gives other rows each time it is run (`random`, `nextval`) is run once, and its rows are kept, if it is named more than once.
+//!
 //! Invariants:
 //! - of its own clause a query sees those before it; under WITH RECURSIVE all, itself among them, but no circle of several;
 //! - the step names its query once, where each of its rows comes to the rows of the step: its rows of the last step can be read once.
 
 use super::from::renamed;
 use super::select::{Query, SetOperation, Tail, check_columns, is_all, refuse_other_forms};
+use super::with_change::changing;
 use super::{Binder, Output};
 use crate::expression::common_type;
 use crate::parse::identifier;
-use crate::plan::{JoinKind, Plan, RecursivePlan};
+use crate::plan::{JoinKind, Plan, RecursivePlan, SharedPlan};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{self, SetExpr, SetOperator};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Queries of one WITH, by name.
 pub(super) type Level = HashMap<String, Arc<WithQuery>>;
@@ -25,6 +29,8 @@ pub(super) enum WithQuery {
     Query(NamedQuery),
     /// In a recursive query, itself.
     Itself(Itself),
+    /// A statement that changes rows, by its number; what it returns.
+    Change(usize, Option<Vec<Output>>),
     /// One that is being bound: who names it is one that it names.
     Waiting,
 }
@@ -39,6 +45,10 @@ pub(super) struct NamedQuery {
     names: Vec<String>,
     /// It stands behind WITH RECURSIVE.
     may_recurse: bool,
+    /// So many subqueries in expressions are around it.
+    depth: usize,
+    /// How it is bound, if its rows are kept.
+    shared: OnceLock<(Arc<SharedPlan>, Vec<Output>)>,
 }
 
 /// A recursive query, as it sees itself.
@@ -55,20 +65,35 @@ fn wrong(name: &str, what: &str) -> SqlError {
 }
 
 impl Binder<'_> {
-    /// The queries of a WITH come into sight.
-    pub(crate) fn with_queries(&mut self, with: Option<&ast::With>) -> SqlResult<()> {
+    /// The queries of a WITH come into sight. `may_change`: it is that of the statement, so they may change rows.
+    pub(crate) fn with_queries(&mut self, with: Option<&ast::With>, may_change: bool) -> SqlResult<()> {
         let Some(with) = with else { return Ok(()) };
         self.with.push(HashMap::new());
         let sees = self.with.len();
         let all: Vec<String> = with.cte_tables.iter().map(|query| identifier(&query.alias.name)).collect();
         for (at, query) in with.cte_tables.iter().enumerate() {
             let (name, names) = (all[at].clone(), if with.recursive { &all[..] } else { &all[..at] });
-            if !matches!(*query.query.body, SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::SetOperation { .. } | SetExpr::Values(_)) {
-                return Err(SqlError::unsupported("a statement in WITH that changes rows"));
-            }
-            let columns = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
-            let named = NamedQuery { query: query.query.clone(), columns, sees, names: names.to_vec(), may_recurse: with.recursive };
-            if self.with[sees - 1].insert(name.clone(), Arc::new(WithQuery::Query(named))).is_some() {
+            let columns: Vec<String> = query.alias.columns.iter().map(|column| identifier(&column.name)).collect();
+            let found = match changing(&query.query) {
+                Some(_) if !may_change => {
+                    let message = "WITH clause containing a data-modifying statement must be at the top level";
+                    return Err(SqlError::new("0A000", message));
+                }
+                Some(node) => {
+                    let (number, outputs) = self.change_in_with(&query.query, node)?;
+                    WithQuery::Change(number, outputs.map(|outputs| renamed(outputs, &columns)).transpose()?)
+                }
+                None => WithQuery::Query(NamedQuery {
+                    query: query.query.clone(),
+                    columns,
+                    sees,
+                    names: names.to_vec(),
+                    may_recurse: with.recursive,
+                    depth: self.expressions,
+                    shared: OnceLock::new(),
+                }),
+            };
+            if self.with[sees - 1].insert(name.clone(), Arc::new(found)).is_some() {
                 return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
             }
         }
@@ -85,8 +110,17 @@ impl Binder<'_> {
         let named = match with {
             WithQuery::Query(named) => named,
             WithQuery::Itself(itself) => return self.itself(name, itself),
+            WithQuery::Change(number, Some(outputs)) => return Ok((Plan::Kept(*number), outputs.clone())),
+            WithQuery::Change(_, None) => {
+                return Err(SqlError::new("0A000", format!("WITH query \"{name}\" does not have a RETURNING clause")));
+            }
             WithQuery::Waiting => return Err(SqlError::unsupported("mutual recursion between WITH queries")),
         };
+        if let Some((plan, outputs)) = named.shared.get() {
+            plan.repeats.store(true, Ordering::Relaxed);
+            return Ok((Plan::Shared(Arc::clone(plan)), outputs.clone()));
+        }
+        let drawn = self.drawn;
         let hidden = self.hide_with(name, named);
         let planned = match named.may_recurse {
             true => self.derived_by(|binder| binder.recursive(name, named)),
@@ -94,7 +128,17 @@ impl Binder<'_> {
         };
         self.with = hidden;
         let (plan, outputs) = planned?;
-        Ok((plan, renamed(outputs, &named.columns)?))
+        let outputs = renamed(outputs, &named.columns)?;
+        // One that needs the row around it has other rows for each in any case.
+        if self.drawn == drawn || matches!(plan, Plan::Within(_)) {
+            return Ok((plan, outputs));
+        }
+        self.kept += 1;
+        // What is run for each row of a query opens it as often.
+        let repeats = AtomicBool::new(self.expressions > named.depth || !self.recursions.is_empty());
+        let plan = Arc::new(SharedPlan { number: self.kept, input: plan, repeats });
+        let (plan, outputs) = named.shared.get_or_init(|| (plan, outputs));
+        Ok((Plan::Shared(Arc::clone(plan)), outputs.clone()))
     }
 
     /// While a query of WITH is bound, it sees those that it may, and no more. Gives what was seen.
@@ -140,7 +184,7 @@ impl Binder<'_> {
             return self.query(query);
         };
         refuse_other_forms(query)?;
-        self.with_queries(query.with.as_ref())?;
+        self.with_queries(query.with.as_ref(), false)?;
         let first = self.deeper(|binder| binder.arm(left))?;
         let outputs = renamed(first.outputs.clone(), &named.columns)?;
         self.with[at] = level(Some(outputs.clone()));
@@ -193,7 +237,8 @@ fn has_step(plan: &Plan, number: usize) -> Result<bool, &'static str> {
     };
     match plan {
         Plan::Step(own) => Ok(*own == number),
-        Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Scan(_) | Plan::Count(_) => Ok(false),
+        Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Scan(_) | Plan::Count(_) | Plan::Kept(_) => Ok(false),
+        Plan::Shared(plan) => has_step(&plan.input, number),
         Plan::Filter(plan) => has_step(&plan.input, number),
         Plan::Project(plan) => has_step(&plan.input, number),
         Plan::Within(plan) => has_step(&plan.input, number),
@@ -204,6 +249,10 @@ fn has_step(plan: &Plan, number: usize) -> Result<bool, &'static str> {
         Plan::Cut(plan) => has_step(&plan.input, number),
         Plan::Limit(plan) => has_step(&plan.input, number),
         Plan::LookUp(plan) => has_step(&plan.first, number),
+        Plan::Lateral(plan) => {
+            let second = refused(&plan.second, "within LATERAL")?;
+            Ok(has_step(&plan.first, number)? || second)
+        }
         Plan::Expand(plan) => has_step(&plan.input, number),
         Plan::Aggregate(plan) => refused(&plan.input, "below an aggregate function or GROUP BY"),
         Plan::Hash(plan) => {

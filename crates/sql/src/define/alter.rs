@@ -11,7 +11,7 @@ use crate::bind::types;
 use crate::catalog::{TableRef, refuse_system};
 use crate::execute::Execution;
 use crate::expression::Expr;
-use crate::parse::{identifier, object_name};
+use crate::parse::{identifier, new_object_name, object_name};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{IndexChange, TableChange};
@@ -71,7 +71,7 @@ impl Defining<'_> {
             AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) | RenameTableNameKind::As(to) } => {
                 // A new name without a schema is one in the schema of the table.
                 let to = match table.name.split_once('.') {
-                    Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", object_name(to)?),
+                    Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", new_object_name(to)?),
                     _ => self.check_schema(to)?,
                 };
                 self.refuse_taken(&to)?;
@@ -107,7 +107,12 @@ impl Defining<'_> {
 
     pub(super) fn alter_index(&mut self, name: &ast::ObjectName, operation: &ast::AlterIndexOperation) -> SqlResult<String> {
         let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
-        let (name, to) = (object_name(name)?, object_name(index_name)?);
+        let name = object_name(name)?;
+        // One of a schema stays there.
+        let to = match name.split_once('.') {
+            Some((schema, _)) if index_name.0.len() == 1 => format!("{schema}.{}", new_object_name(index_name)?),
+            _ => new_object_name(index_name)?,
+        };
         refuse_system(&name)?;
         refuse_system(&to)?;
         match self.transaction.change_index(&name, &[IndexChange::Rename(to.clone())]) {

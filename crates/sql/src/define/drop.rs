@@ -148,6 +148,11 @@ impl Defining<'_> {
         }
     }
 
+    /// All of a schema of temporary tables.
+    pub(crate) fn drop_temporary(&mut self, schema: &str) -> SqlResult<()> {
+        self.drop_schema(schema, true)
+    }
+
     fn drop_schema(&mut self, name: &str, cascade: bool) -> SqlResult<()> {
         if name == "public" {
             return Err(SqlError::new("2BP01", "schema public cannot be dropped"));

@@ -62,6 +62,11 @@ impl Defining<'_> {
             Found::Table(table) => table,
             Found::View(_) => return Err(SqlError::new("42809", format!("referenced relation \"{wanted}\" is not a table"))),
         };
+        let is_temporary = crate::temporary::is_temporary(&child.name);
+        if is_temporary != crate::temporary::is_temporary(&parent.name) {
+            let kind = if is_temporary { "temporary" } else { "permanent" };
+            return Err(SqlError::new("42P16", format!("constraints on {kind} tables may reference only {kind} tables")));
+        }
         // Nobody else changes rows of either from here on, and statements that were planned before are planned again.
         self.say(&child, |_| Ok(()))?;
         if parent.name != child.name {

@@ -3,7 +3,7 @@
 use super::{Defining, options, taken};
 use crate::bind::change::column_of;
 use crate::catalog::TableRef;
-use crate::parse::object_name;
+use crate::parse::{new_object_name, object_name};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_types::Direction;
@@ -41,7 +41,12 @@ impl Defining<'_> {
             columns.push((column_of(&table, name)?, if descending { Direction::Descending } else { Direction::Ascending }));
         }
         let name = match &create.name {
-            Some(name) => object_name(name)?,
+            // That of a temporary table is where its table is.
+            Some(name) if crate::temporary::is_temporary(&table.name) => match table.name.split_once('.') {
+                Some((schema, _)) if name.0.len() == 1 => crate::temporary::in_schema(schema, &new_object_name(name)?),
+                _ => new_object_name(name)?,
+            },
+            Some(name) => new_object_name(name)?,
             None => {
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
                 format!("{}_{}_idx", table.name, names.join("_"))

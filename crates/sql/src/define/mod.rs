@@ -28,7 +28,8 @@ use crate::bind::Binder;
 use crate::catalog::TableRef;
 use crate::execute::Run;
 use crate::expression::ParamTypes;
-use crate::parse::object_name;
+use crate::parse::{identifier, new_object_name, object_name};
+use crate::temporary::Entered;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::Transaction;
@@ -86,19 +87,28 @@ impl Defining<'_> {
         if view.materialized || view.temporary || view.or_alter || !view.cluster_by.is_empty() || view.to.is_some() {
             return Err(SqlError::unsupported("this form of CREATE VIEW"));
         }
+        view_options(&view.options)?;
         let name = self.check_schema(&view.name)?;
         let mut text = view.query.to_string();
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
         }
-        // It is bound once, so that what is wrong shows now.
+        // It is bound once, so that what is wrong shows now. Others use it: it can name no temporary table.
+        let _entered = Entered::new(None);
         let query = crate::parse::parse_query(&text)?;
-        self.bind(|binder| binder.query(&query))?;
+        let outputs = self.bind(|binder| binder.query(&query))?.outputs;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;
         match self.transaction.object(DefinedKind::View, &name) {
-            Ok(_) if view.or_replace => self.transaction.alter_object(DefinedKind::View, &name, notes)?,
+            Ok(before) if view.or_replace => {
+                let before = crate::parse::parse_query(before.notes.text().unwrap_or_default())?;
+                // One that finds its tables no more is replaced by whatever comes.
+                if let Ok(before) = self.bind(|binder| binder.query(&before)) {
+                    same_columns(&before.outputs, &outputs)?;
+                }
+                self.transaction.alter_object(DefinedKind::View, &name, notes)?;
+            }
             Ok(_) if view.if_not_exists => {}
             _ => {
                 self.refuse_taken(&name)?;
@@ -110,6 +120,10 @@ impl Defining<'_> {
 
     fn create_schema(&mut self, name: &ast::ObjectName, if_not_exists: bool) -> SqlResult<String> {
         let name = object_name(name)?;
+        if name.starts_with("pg_") {
+            let error = SqlError::new("42939", format!("unacceptable schema name \"{name}\""));
+            return Err(error.with_detail("The prefix \"pg_\" is reserved for system schemas."));
+        }
         let is_there = name == "public" || self.transaction.object(DefinedKind::Schema, &name).is_ok();
         match (is_there, if_not_exists) {
             (true, true) => {}
@@ -126,7 +140,7 @@ impl Defining<'_> {
 
     /// A name in a schema needs that schema.
     fn check_schema(&mut self, name: &ast::ObjectName) -> SqlResult<String> {
-        let whole = object_name(name)?;
+        let whole = new_object_name(name)?;
         crate::catalog::refuse_system(&whole)?;
         if let Some((schema, _)) = whole.split_once('.').filter(|_| name.0.len() == 2)
             && let Err(error) = self.transaction.object(DefinedKind::Schema, schema)
@@ -207,4 +221,48 @@ fn taken(error: Error, name: &str) -> SqlError {
         Error::Exists { .. } => SqlError::new("42P07", format!("relation \"{name}\" already exists")),
         other => other.into(),
     }
+}
+
+/// What WITH says of a view is about rights, of which there are none here.
+fn view_options(options: &ast::CreateTableOptions) -> SqlResult<()> {
+    let options = match options {
+        ast::CreateTableOptions::None => return Ok(()),
+        ast::CreateTableOptions::With(options) => options,
+        other => return Err(SqlError::unsupported(format!("{other} of a view"))),
+    };
+    for option in options {
+        let (name, value) = match option {
+            ast::SqlOption::KeyValue { key, value } => (identifier(key), crate::settings::text_of(value).to_lowercase()),
+            ast::SqlOption::Ident(name) => (identifier(name), "true".into()),
+            other => return Err(SqlError::syntax(format!("{other} is no option of a view"))),
+        };
+        match (name.as_str(), value.as_str()) {
+            ("security_barrier" | "security_invoker", "true" | "false" | "on" | "off" | "1" | "0" | "yes" | "no") => {}
+            ("security_barrier" | "security_invoker", _) => {
+                return Err(SqlError::new("22023", format!("invalid value for boolean option \"{name}\": {value}")));
+            }
+            ("check_option", _) => return Err(SqlError::unsupported("check_option of a view")),
+            _ => return Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))),
+        }
+    }
+    Ok(())
+}
+
+/// A view that is replaced keeps its columns: others may stand behind them.
+fn same_columns(before: &[crate::bind::Output], now: &[crate::bind::Output]) -> SqlResult<()> {
+    if now.len() < before.len() {
+        return Err(SqlError::new("42P16", "cannot drop columns from view"));
+    }
+    for (old, new) in before.iter().zip(now) {
+        if old.name != new.name {
+            let message = format!("cannot change name of view column \"{}\" to \"{}\"", old.name, new.name);
+            return Err(SqlError::new("42P16", message).with_hint("Drop the view, and make it anew."));
+        }
+        if old.data_type != new.data_type {
+            let (from, to) = (crate::expression::type_name(&old.data_type), crate::expression::type_name(&new.data_type));
+            let message = format!("cannot change data type of view column \"{}\" from {from} to {to}", old.name);
+            return Err(SqlError::new("42P16", message));
+        }
+    }
+    Ok(())
 }

@@ -7,11 +7,12 @@ use super::{Defining, taken, too_much};
 use crate::bind::types;
 use crate::catalog::TableRef;
 use crate::execute::Execution;
-use crate::parse::{At, identifier};
+use crate::parse::{At, identifier, new_object_name};
+use crate::temporary;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
-use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, Identity, Notes};
+use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes};
 use pagefold_types::{Column, Direction, Schema, ValueRef};
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
@@ -100,7 +101,8 @@ impl Said {
 impl Defining<'_> {
     pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<String> {
         refuse_other_clauses(create)?;
-        let name = self.check_schema(&create.name)?;
+        let name =
+            if create.temporary { self.temporary_name(&create.name, create.query.is_some())? } else { self.check_schema(&create.name)? };
         if self.is_taken(&name)? {
             if create.if_not_exists {
                 return Ok("CREATE TABLE".into());
@@ -125,6 +127,29 @@ impl Defining<'_> {
         let division = create.partition_by.as_deref().map(division).transpose()?;
         self.make(said, &options, division.as_ref())?;
         Ok("CREATE TABLE".into())
+    }
+
+    /// The name of a temporary table, in the schema of the session.
+    fn temporary_name(&mut self, name: &ast::ObjectName, is_filled: bool) -> SqlResult<String> {
+        let Some(schema) = temporary::own_schema() else { return Err(SqlError::unsupported("a temporary table here")) };
+        let whole = match crate::parse::parts(name)?.as_slice() {
+            [name] => temporary::in_schema(&schema, &identifier(name)),
+            _ => new_object_name(name)?,
+        };
+        let Some((_, short)) = whole.split_once('.').filter(|(own, _)| **own == *schema) else {
+            return Err(SqlError::new("42P16", "cannot create temporary relation in non-temporary schema"));
+        };
+        if short.contains(['.', '/']) {
+            return Err(SqlError::new("42602", format!("the name \"{short}\" has a point or a slash in it")));
+        }
+        if self.transaction.object(DefinedKind::Schema, &schema).is_err() {
+            self.transaction.create_object(DefinedKind::Schema, &schema, Notes::default()).map_err(|error| taken(error, &schema))?;
+        }
+        // What it is filled with does not see it.
+        if !is_filled {
+            temporary::add_name(short);
+        }
+        Ok(whole)
     }
 
     fn column(&mut self, said: &mut Said, definition: &ast::ColumnDef) -> SqlResult<()> {
@@ -351,14 +376,15 @@ fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
         ),
         (create.query.is_some() && !create.constraints.is_empty(), "constraints in CREATE TABLE AS"),
         (create.or_replace, "OR REPLACE"),
-        (create.temporary, "TEMPORARY"),
         (create.external, "EXTERNAL"),
         (create.like.is_some(), "LIKE"),
         (create.clone.is_some(), "CLONE"),
         (create.partition_of.is_some(), "PARTITION OF"),
         (create.query.is_some() && create.partition_by.is_some(), "PARTITION BY in CREATE TABLE AS"),
         (create.inherits.is_some(), "INHERITS"),
-        (create.on_commit.is_some(), "ON COMMIT"),
+        (!matches!(create.on_commit, None | Some(ast::OnCommit::PreserveRows)), "ON COMMIT DROP and DELETE ROWS"),
+        (create.temporary && create.partition_by.is_some(), "PARTITION BY of a temporary table"),
+        (!create.temporary && create.on_commit.is_some(), "ON COMMIT of what is no temporary table"),
         (create.without_rowid || create.strict, "a table as SQLite has it"),
     ];
     match unsupported.into_iter().find(|(is_there, _)| *is_there) {

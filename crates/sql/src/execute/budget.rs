@@ -39,6 +39,11 @@ impl Budget {
         self.kept.set(self.kept.get().saturating_sub(bytes));
     }
 
+    /// What is kept that cannot be written to a file.
+    pub(super) fn kept(&self) -> usize {
+        self.kept.get()
+    }
+
     /// What the statement may take.
     pub(crate) fn most(&self) -> usize {
         self.most

@@ -25,7 +25,7 @@ impl Known {
         self.bytes.get()
     }
 
-    fn charge(&self, bytes: usize) {
+    pub(super) fn charge(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes);
     }
 }

@@ -79,6 +79,9 @@ fn settled(plan: &MergePlan, context: &Context<'_>) -> SqlResult<super::spill::L
             }
         }
         let Some((number, clause)) = found else { continue };
+        if matches!(clause.action, MergeAction::Nothing) {
+            continue;
+        }
         if when == When::Matched && !met.is_first(execution, place_of(&row)?)? {
             return Err(SqlError::new("21000", "MERGE command cannot affect row a second time")
                 .with_hint("Ensure that not more than one source row matches any one target row."));

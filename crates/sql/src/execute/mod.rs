@@ -2,11 +2,11 @@
 //!
 //! * `scan`: rows of a table
 //! * `tests`: what the engine is asked, from tests and the values of the moment
-//! * `look_up`, `hash_join`: joins by an index; by hashes, and of all pairs
+//! * `look_up`, `hash_join`, `lateral`: joins by an index; by hashes, and of all pairs; with a query for each row
 //! * `aggregate`: groups; `column_aggregate`: of a whole table, column by column
 //! * `window`: window functions; `frame`: the rows that they look at; `running`: those that only look back
 //! * `order`: sorting, limits; `set`: distinct rows, set operations
-//! * `recursive`: queries that ask themselves
+//! * `recursive`: queries that ask themselves; `kept`: rows of WITH that are kept
 //! * `budget`: the memory of a statement; `spill`: rows that do not fit it
 //! * `observed`: what EXPLAIN ANALYZE sees of a plan that runs
 //! * `key`: values as bytes that are equal when they are
@@ -26,8 +26,10 @@ pub(crate) mod direct;
 pub(crate) mod foreign_key;
 mod frame;
 mod hash_join;
+mod kept;
 mod key;
 mod known;
+mod lateral;
 mod look_up;
 pub(crate) mod merge;
 mod observed;
@@ -107,6 +109,7 @@ pub(crate) struct Execution {
     /// Where rows go that do not fit.
     pub(crate) spill: Arc<Spill>,
     known: Known,
+    kept: kept::KeptRows,
     steps: recursive::Steps,
     looks: Cell<u32>,
     /// Of EXPLAIN ANALYZE.
@@ -175,6 +178,7 @@ impl Execution {
             system: Vec::new(),
             spill: Arc::default(),
             known,
+            kept: kept::KeptRows::default(),
             steps,
             looks,
             observed: None,
@@ -280,6 +284,7 @@ fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>>
         }),
         Plan::LookUp(plan) => boxed(|| look_up::LookUp::open(plan, context)),
         Plan::Hash(plan) => boxed(|| hash_join::Hash::open(plan, context)),
+        Plan::Lateral(plan) => boxed(|| lateral::Lateral::open(plan, context)),
         Plan::Expand(plan) => boxed(|| aggregate::Expand::open(plan, context)),
         Plan::Aggregate(plan) => aggregate::open_aggregate(plan, context),
         Plan::Window(plan) => boxed(|| window::Windows::open(plan, context)),
@@ -291,6 +296,8 @@ fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>>
         Plan::Limit(plan) => boxed(|| order::LimitRows::open(plan, context)),
         Plan::Set(plan) => set::open_set(plan, context),
         Plan::Recursive(plan) => boxed(|| recursive::Recursive::open(plan, context)),
+        Plan::Shared(plan) => kept::open_shared(plan, context),
+        Plan::Kept(number) => boxed(|| kept::Again::open(*number, context)),
         Plan::Step(number) => boxed(|| recursive::Step::open(*number, context)),
     }
 }

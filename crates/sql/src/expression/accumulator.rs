@@ -41,10 +41,10 @@ enum State {
     Text {
         text: Option<String>,
     },
-    /// Number, mean, and sum of squares of the differences from it, as Welford keeps them.
+    /// Number, sum, and sum of squares of the differences from the mean, as Youngs and Cramer keep them: as exact as sums are.
     Moments {
         count: f64,
-        mean: f64,
+        sum: f64,
         squares: f64,
     },
     Bits {
@@ -111,7 +111,7 @@ impl Accumulator {
             AggregateKind::BoolAnd => State::Truth { so_far: None, all: true },
             AggregateKind::BoolOr => State::Truth { so_far: None, all: false },
             AggregateKind::StringAgg { .. } => State::Text { text: None },
-            AggregateKind::Variance { .. } => State::Moments { count: 0.0, mean: 0.0, squares: 0.0 },
+            AggregateKind::Variance { .. } => State::Moments { count: 0.0, sum: 0.0, squares: 0.0 },
             AggregateKind::BitAnd => State::Bits { bits: None, with: |a, b| a & b },
             AggregateKind::BitOr => State::Bits { bits: None, with: |a, b| a | b },
             AggregateKind::BitXor => State::Bits { bits: None, with: |a, b| a ^ b },
@@ -174,11 +174,16 @@ impl Accumulator {
                 }
                 text.push_str(value);
             }
-            (State::Moments { count, mean, squares }, ValueRef::Double(value)) => {
+            (State::Moments { count, sum, squares }, ValueRef::Double(value)) => {
                 *count += 1.0;
-                let difference = value - *mean;
-                *mean += difference / *count;
-                *squares += difference * (value - *mean);
+                *sum += value;
+                if *count > 1.0 {
+                    let difference = value * *count - *sum;
+                    *squares += difference * difference / (*count * (*count - 1.0));
+                } else if !value.is_finite() {
+                    // Nothing is known of how far others are from it.
+                    *squares = f64::NAN;
+                }
             }
             (State::Bits { bits, with }, ValueRef::Int(value)) => *bits = Some(bits.map_or(value, |before| with(before, value))),
             _ => return Err(SqlError::new("XX000", format!("an aggregate of {} was given {}", self.data_type, value.kind()))),

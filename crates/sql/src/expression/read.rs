@@ -22,6 +22,28 @@ fn out_of_range(text: &str, data_type: &DataType) -> SqlError {
     SqlError::new("22003", format!("value \"{}\" is out of range for type {}", shown(text), types::name(data_type)))
 }
 
+/// The digits of a UUID: it may have braces around it, and hyphens behind any four digits.
+fn uuid_digits(text: &str) -> Option<String> {
+    const DIGITS: usize = 32;
+    let text = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let mut digits = String::with_capacity(DIGITS);
+    let mut after_hyphen = true;
+    for c in text.chars() {
+        match c {
+            '-' if !after_hyphen && digits.len().is_multiple_of(4) && digits.len() < DIGITS => after_hyphen = true,
+            c if c.is_ascii_hexdigit() && digits.len() < DIGITS => {
+                digits.push(c);
+                after_hyphen = false;
+            }
+            _ => return None,
+        }
+    }
+    (digits.len() == DIGITS).then_some(digits)
+}
+
 fn boolean(text: &str) -> Option<bool> {
     let text = text.trim().to_ascii_lowercase();
     let begins = |word: &str, least: usize| text.len() >= least && word.starts_with(&text);
@@ -104,7 +126,10 @@ pub(super) fn read(text: &str, data_type: &DataType) -> SqlResult<Value> {
         DataType::Date | DataType::Time { .. } | DataType::Timestamp { .. } => Value::Int(calendar::read(text, data_type)?),
         DataType::Char(_) | DataType::Varchar(_) => Value::Text(fit_text(text.to_owned(), data_type)),
         DataType::Bytea => Value::Bytes(bytes(text)?),
-        DataType::Uuid => text::parse(text.trim(), data_type).map_err(|_| invalid(text, data_type))?,
+        DataType::Uuid => {
+            let digits = uuid_digits(text.trim()).ok_or_else(|| invalid(text, data_type))?;
+            text::parse(&digits, data_type).map_err(|_| invalid(text, data_type))?
+        }
     })
 }
 

@@ -19,7 +19,7 @@ impl Plan {
         let own = lines.len();
         self.lines_of_node(depth, observed, lines);
         // These have no line of their own.
-        if !matches!(self, Plan::Within(_) | Plan::Cut(_))
+        if !matches!(self, Plan::Within(_) | Plan::Cut(_) | Plan::Shared(_))
             && let (Some(observed), Some(line)) = (observed, lines.get_mut(own))
         {
             line.push_str(&observed.text(std::ptr::from_ref(self)));
@@ -55,6 +55,11 @@ impl Plan {
                 hash.first.lines(deeper, observed, lines);
                 hash.second.lines(deeper, observed, lines);
             }
+            Plan::Lateral(lateral) => {
+                line(format!("For each row{}", kind_text(lateral.kind)));
+                lateral.first.lines(deeper, observed, lines);
+                lateral.second.lines(deeper, observed, lines);
+            }
             Plan::Expand(expand) => {
                 line(format!("Once for each set of keys  (sets={})", expand.sets.len()));
                 expand.input.lines(deeper, observed, lines);
@@ -86,6 +91,8 @@ impl Plan {
                 recursive.first.lines(deeper, observed, lines);
                 recursive.step.lines(deeper, observed, lines);
             }
+            Plan::Shared(shared) => shared.input.lines(depth, observed, lines),
+            Plan::Kept(_) => line("Rows that were changed".into()),
             Plan::Step(_) => line("Rows of the step before".into()),
             Plan::Cut(cut) => cut.input.lines(depth, observed, lines),
             Plan::Limit(limit) => {

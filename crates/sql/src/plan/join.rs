@@ -3,11 +3,13 @@
 //! Relations that are joined by conditions alone are taken one after the other, the one next that leaves the fewest rows by estimate; one that an index finds rows of
 //! is looked up for each row so far where that looks at fewer rows than reading it whole. Outer joins are joined as they are written.
 //!
+//! A query that needs values of relations before it (LATERAL) is joined when these are there.
+//!
 //! Invariant: a condition is asked as soon as all its relations are there; those with subqueries last. Conditions on the side of an outer join that may be NULL
 //! are never asked below it.
 
 use super::access::{Chosen, Wanted, choose, needs_row};
-use super::{Access, FilterPlan, HashPlan, JoinKind, LookUpPlan, Plan, together};
+use super::{Access, FilterPlan, HashPlan, JoinKind, LateralPlan, LookUpPlan, Plan, together};
 use crate::bind::{From, Relation, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Comparison, Expr};
@@ -119,29 +121,44 @@ impl Joining<'_> {
         // The one with the fewest rows is the first.
         let estimate = |item: &Item| match item {
             Item::Joined(joined) => joined.rows,
+            Item::Relation(relation) if self.needs_before(*relation) != 0 => f64::INFINITY,
             Item::Relation(relation) => self.estimate(*relation, conditions),
         };
         let first = least(&waiting, estimate);
         let mut joined = match waiting.swap_remove(first) {
             Item::Joined(joined) => joined,
+            Item::Relation(relation) if self.needs_before(relation) != 0 => return Err(no_lateral()),
             Item::Relation(relation) => self.relation(relation, conditions, is_alone),
         };
         self.ask(&mut joined, conditions);
         while !waiting.is_empty() {
             let connected: Vec<bool> = waiting.iter().map(|item| is_connected(&joined, item, conditions)).collect();
-            let any = connected.iter().any(|connected| *connected);
+            let is_ready = |item: &Item| match item {
+                Item::Joined(_) => true,
+                Item::Relation(relation) => self.needs_before(*relation) & !joined.set == 0,
+            };
+            let any = (connected.iter().zip(&waiting)).any(|(connected, item)| *connected && is_ready(item));
             let after = |at: usize| match (any && !connected[at], &waiting[at]) {
-                (true, _) => f64::INFINITY,
+                (_, item) if !is_ready(item) => f64::INFINITY,
+                // All else that is not connected comes before what is not ready.
+                (true, _) => f64::MAX,
                 (_, Item::Joined(other)) => joined.rows.max(other.rows),
                 (_, Item::Relation(relation)) => self.estimate_joined(&joined, *relation, conditions),
             };
             let next = (0..waiting.len()).min_by(|a, b| after(*a).total_cmp(&after(*b))).unwrap_or(0);
             let rows = after(next);
+            if !is_ready(&waiting[next]) {
+                return Err(no_lateral());
+            }
             joined = match waiting.swap_remove(next) {
                 Item::Joined(other) => self.hash(JoinKind::Inner, joined, other, Vec::new(), conditions),
+                Item::Relation(relation) if self.needs_before(relation) != 0 => {
+                    let own = take(conditions, |condition| is_of(condition, relation));
+                    self.lateral(JoinKind::Inner, joined, relation, own, Vec::new())?
+                }
                 Item::Relation(relation) => self.add(joined, relation, conditions),
             };
-            if rows.is_finite() {
+            if rows < f64::MAX {
                 joined.rows = rows;
             }
             self.ask(&mut joined, conditions);
@@ -175,6 +192,7 @@ impl Joining<'_> {
                 let own: Vec<&Condition> = conditions.iter().filter(|condition| is_of(condition, relation)).collect();
                 if own.is_empty() { rows_of(plan) } else { rows_of(&plan.clone().asking(self.placed_alone(relation, own))) }
             }
+            Source::Lateral(plan, _) => rows_of(plan),
             Source::Given => 1.0,
         }
     }
@@ -247,6 +265,35 @@ impl Joining<'_> {
     fn placed_alone<'c>(&self, relation: usize, conditions: impl IntoIterator<Item = &'c Condition>) -> Vec<Expr> {
         let layout = self.layout_alone(relation);
         conditions.into_iter().map(|condition| placed(&condition.expr, &layout)).collect()
+    }
+
+    /// What has to be there before this relation is joined.
+    fn needs_before(&self, relation: usize) -> Set {
+        match &self.relations[relation].source {
+            Source::Lateral(_, outer) => outer.iter().map(needs).fold(0, |all, one| all | one),
+            _ => 0,
+        }
+    }
+
+    /// Joins a query that needs values of what is there; `on` are conditions of both.
+    fn lateral(&self, kind: JoinKind, joined: Joined, relation: usize, own: Vec<Condition>, on: Vec<Condition>) -> SqlResult<Joined> {
+        let Source::Lateral(plan, outer) = &self.relations[relation].source else { return Err(no_lateral()) };
+        if self.needs_before(relation) & !joined.set != 0 {
+            return Err(no_lateral());
+        }
+        // Within the query, the outer row is its own.
+        let (above, within): (Vec<Condition>, Vec<Condition>) =
+            own.into_iter().partition(|condition| condition.expr.any(|part| matches!(part, Expr::Outer(_))));
+        let second = plan.clone().asking(self.placed_alone(relation, &within));
+        let rows = (joined.rows * rows_of(&second)).max(1.0);
+        let outer = outer.iter().map(|expr| placed(expr, &joined.layout)).collect();
+        let own = self.layout_alone(relation);
+        let widths = (joined.layout.len(), own.len());
+        let mut layout = joined.layout;
+        layout.extend(own);
+        let condition = together(above.iter().chain(&on).map(|condition| placed(&condition.expr, &layout)).collect());
+        let plan = LateralPlan { kind, first: joined.plan, second, outer, condition, widths };
+        Ok(Joined { plan: Plan::Lateral(Arc::new(plan)), layout, rows, set: joined.set | 1 << relation, is_ordered: false })
     }
 
     /// Joins a relation to those that are there.
@@ -392,9 +439,19 @@ impl Joining<'_> {
             let second = self.side(From::Relation(relation), all)?;
             return Ok(self.hash(kind, first, second, on, conditions));
         }
+        if kind == JoinKind::Left
+            && let From::Relation(relation) = right
+            && self.needs_before(relation) != 0
+        {
+            return self.lateral(kind, first, relation, second_conditions, on);
+        }
         let second = self.side(right, second_conditions)?;
         Ok(self.hash(kind, first, second, on, conditions))
     }
+}
+
+fn no_lateral() -> SqlError {
+    SqlError::unsupported("LATERAL within an outer join that has not what it needs on its own side")
 }
 
 enum Item {
@@ -509,6 +566,7 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
             let (first, second) = (rows_of(&hash.first), rows_of(&hash.second));
             if hash.first_keys.is_empty() { first * second } else { first.max(second) }
         }
+        Plan::Lateral(lateral) => rows_of(&lateral.first) * rows_of(&lateral.second).max(1.0),
         Plan::Expand(expand) => rows_of(&expand.input) * expand.sets.len() as f64,
         Plan::Aggregate(aggregate) => {
             if aggregate.keys.is_empty() {
@@ -529,7 +587,8 @@ pub(super) fn rows_of(plan: &Plan) -> f64 {
         },
         // As many steps as nobody knows.
         Plan::Recursive(recursive) => rows_of(&recursive.first) * 100.0,
-        Plan::Step(_) => 100.0,
+        Plan::Step(_) | Plan::Kept(_) => 100.0,
+        Plan::Shared(shared) => rows_of(&shared.input),
         Plan::Set(set) => rows_of(&set.first) + rows_of(&set.second),
     }
 }

@@ -29,6 +29,7 @@ pub(crate) use join::place;
 use pagefold_engine::btree::Direction;
 use pagefold_types::Value;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 pub(crate) use window::WindowPlan;
 
 /// How rows are come by.
@@ -47,6 +48,7 @@ pub(crate) enum Plan {
     Within(Arc<WithinPlan>),
     LookUp(Arc<LookUpPlan>),
     Hash(Arc<HashPlan>),
+    Lateral(Arc<LateralPlan>),
     Expand(Arc<ExpandPlan>),
     Aggregate(Arc<AggregatePlan>),
     Window(Arc<WindowPlan>),
@@ -61,6 +63,10 @@ pub(crate) enum Plan {
     Recursive(Arc<RecursivePlan>),
     /// In the step of a recursive query: the new rows of the step before.
     Step(usize),
+    /// A query of WITH that gives other rows each time it is run.
+    Shared(Arc<SharedPlan>),
+    /// Rows that a part of WITH has returned which changes rows, by its number.
+    Kept(usize),
 }
 
 impl Default for Plan {
@@ -155,6 +161,20 @@ pub(crate) struct HashPlan {
     pub(crate) nulls_match: bool,
 }
 
+/// For each row of the first side, the rows of a query that needs it: its outer row.
+#[derive(Debug)]
+pub(crate) struct LateralPlan {
+    /// Inner or left.
+    pub(crate) kind: JoinKind,
+    pub(crate) first: Plan,
+    pub(crate) second: Plan,
+    /// Of a row of the first side.
+    pub(crate) outer: Vec<Expr>,
+    pub(crate) condition: Option<Expr>,
+    /// Columns of each side.
+    pub(crate) widths: (usize, usize),
+}
+
 /// Each row once for each set of keys. Behind its columns come the keys, NULL where the set has none, the values of GROUPING in that set, and its number.
 #[derive(Debug)]
 pub(crate) struct ExpandPlan {
@@ -223,6 +243,16 @@ pub(crate) struct RecursivePlan {
     pub(crate) all: bool,
     pub(crate) first: Plan,
     pub(crate) step: Plan,
+}
+
+/// A query of WITH whose rows are computed once, however often it is named.
+#[derive(Debug)]
+pub(crate) struct SharedPlan {
+    /// By which its rows are kept.
+    pub(crate) number: usize,
+    pub(crate) input: Plan,
+    /// It is opened more than once. Known when all of the statement is bound.
+    pub(crate) repeats: AtomicBool,
 }
 
 impl Plan {
@@ -365,26 +395,39 @@ impl Plan {
 impl Plan {
     /// Is there a table in it of which this is so?
     pub(crate) fn any_table(&self, is_it: &dyn Fn(&TableRef) -> bool) -> bool {
-        match self {
-            Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Step(_) => false,
+        self.any(&|plan| match plan {
             Plan::Scan(scan) => is_it(&scan.table),
-            Plan::Filter(plan) => plan.input.any_table(is_it),
-            Plan::Project(plan) => plan.input.any_table(is_it),
-            Plan::Within(plan) => plan.input.any_table(is_it),
-            Plan::LookUp(plan) => is_it(&plan.second.table) || plan.first.any_table(is_it),
-            Plan::Hash(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
-            Plan::Expand(plan) => plan.input.any_table(is_it),
-            Plan::Aggregate(plan) => plan.input.any_table(is_it),
-            Plan::Window(plan) => plan.input.any_table(is_it),
+            Plan::LookUp(plan) => is_it(&plan.second.table),
             Plan::Count(plan) => is_it(&plan.table),
-            Plan::Distinct(input) => input.any_table(is_it),
-            Plan::FirstOfEach(plan) => plan.input.any_table(is_it),
-            Plan::Sort(plan) => plan.input.any_table(is_it),
-            Plan::Cut(plan) => plan.input.any_table(is_it),
-            Plan::Limit(plan) => plan.input.any_table(is_it),
-            Plan::Set(plan) => plan.first.any_table(is_it) || plan.second.any_table(is_it),
-            Plan::Recursive(plan) => plan.first.any_table(is_it) || plan.step.any_table(is_it),
-        }
+            _ => false,
+        })
+    }
+
+    /// Is this so of it, or of a plan within it?
+    pub(crate) fn any(&self, is_it: &dyn Fn(&Plan) -> bool) -> bool {
+        is_it(self)
+            || match self {
+                Plan::Values(_) | Plan::Series(_) | Plan::System(_) | Plan::Step(_) | Plan::Scan(_) | Plan::Count(_) | Plan::Kept(_) => {
+                    false
+                }
+                Plan::Filter(plan) => plan.input.any(is_it),
+                Plan::Project(plan) => plan.input.any(is_it),
+                Plan::Within(plan) => plan.input.any(is_it),
+                Plan::LookUp(plan) => plan.first.any(is_it),
+                Plan::Hash(plan) => plan.first.any(is_it) || plan.second.any(is_it),
+                Plan::Lateral(plan) => plan.first.any(is_it) || plan.second.any(is_it),
+                Plan::Expand(plan) => plan.input.any(is_it),
+                Plan::Aggregate(plan) => plan.input.any(is_it),
+                Plan::Window(plan) => plan.input.any(is_it),
+                Plan::Distinct(input) => input.any(is_it),
+                Plan::FirstOfEach(plan) => plan.input.any(is_it),
+                Plan::Sort(plan) => plan.input.any(is_it),
+                Plan::Cut(plan) => plan.input.any(is_it),
+                Plan::Limit(plan) => plan.input.any(is_it),
+                Plan::Set(plan) => plan.first.any(is_it) || plan.second.any(is_it),
+                Plan::Recursive(plan) => plan.first.any(is_it) || plan.step.any(is_it),
+                Plan::Shared(plan) => plan.input.any(is_it),
+            }
     }
 }
 

@@ -11,7 +11,8 @@ use super::access::{Wanted, choose, keeps_order, needs_row};
 use super::join::place;
 use super::together;
 use super::{
-    Access, AggregatePlan, CutPlan, HashPlan, JoinKind, LookUpPlan, Plan, ProjectPlan, ScanPlan, SetPlan, SortPlan, WindowPlan, WithinPlan,
+    Access, AggregatePlan, CutPlan, HashPlan, JoinKind, LateralPlan, LookUpPlan, Plan, ProjectPlan, ScanPlan, SetPlan, SortPlan,
+    WindowPlan, WithinPlan,
 };
 use crate::expression::Expr;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ impl Plan {
                 let (first, second) = (set.first.clone().pushed(conditions.clone()), set.second.clone().pushed(conditions));
                 Plan::Set(Arc::new(SetPlan { operation: set.operation, all: set.all, first, second }))
             }
+            Plan::Lateral(lateral) => ask_lateral(&lateral, conditions),
             Plan::Hash(hash) => ask_hash(&hash, conditions),
             Plan::LookUp(look_up) => ask_look_up(&look_up, conditions),
             other @ (Plan::Values(_)
@@ -92,6 +94,8 @@ impl Plan {
             | Plan::Count(_)
             | Plan::Recursive(_)
             | Plan::Step(_)
+            | Plan::Shared(_)
+            | Plan::Kept(_)
             | Plan::Sort(_)
             | Plan::Limit(_)) => other.filtered(conditions),
         }
@@ -187,6 +191,20 @@ fn ask_hash(hash: &HashPlan, conditions: Vec<Expr>) -> Plan {
         nulls_match: hash.nulls_match,
     };
     Plan::Hash(Arc::new(plan)).filtered(above)
+}
+
+fn ask_lateral(lateral: &LateralPlan, conditions: Vec<Expr>) -> Plan {
+    // The outer row of the second side is another one.
+    let (of_first, above) = split(conditions, |slot| slot < lateral.widths.0);
+    let plan = LateralPlan {
+        kind: lateral.kind,
+        first: lateral.first.clone().pushed(of_first),
+        second: lateral.second.clone(),
+        outer: lateral.outer.clone(),
+        condition: lateral.condition.clone(),
+        widths: lateral.widths,
+    };
+    Plan::Lateral(Arc::new(plan)).filtered(above)
 }
 
 fn ask_look_up(look_up: &LookUpPlan, conditions: Vec<Expr>) -> Plan {

@@ -102,15 +102,12 @@ impl Session {
             execution.observed = observed.cloned();
             execution.look_at(&planned.system, &mut open.transaction)?;
             let done = match &planned.action {
+                _ if !planned.changes.is_empty() => super::parts::run(&planned, &mut open.transaction, &execution),
                 Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => {
                     let operator = crate::execute::open(plan, &execution.context())?;
                     return Ok(Ran::Rows { planned, operator, execution: Box::new(execution) });
                 }
-                Action::Locking(locking) => change::lock_rows(locking, &mut open.transaction, &execution),
-                Action::Insert { plan, .. } => change::insert(plan, &mut open.transaction, &execution),
-                Action::Change(plan) => change::change(plan, &mut open.transaction, &execution),
-                Action::Merge(plan) => crate::execute::merge::merge(plan, &mut open.transaction, &execution),
-                Action::CopyFrom(_) | Action::CopyTo(_) => Err(SqlError::new("XX000", "a COPY without its text")),
+                action => super::parts::change(action, &mut open.transaction, &execution),
             };
             match done {
                 Ok(change::Outcome::Done(changed)) => {
@@ -204,9 +201,9 @@ impl Session {
 
     pub(super) fn explain(&mut self, node: &Node, params: &[Value]) -> SqlResult<Done> {
         let Node::Explain { analyze, statement: inner, format: None, options, estimate: false, .. } = node else {
-            return Err(SqlError::unsupported("EXPLAIN with a format"));
+            return Err(SqlError::unsupported("this form of EXPLAIN"));
         };
-        let analyze = *analyze || is_analyzed(options.as_deref().unwrap_or_default())?;
+        let analyze = *analyze || explain_options(options.as_deref().unwrap_or_default())?;
         if !is_planned(inner) {
             return Err(SqlError::unsupported("EXPLAIN of this statement"));
         }
@@ -256,22 +253,29 @@ impl Session {
     }
 }
 
-/// Options in parentheses, of which ANALYZE, VERBOSE and BUFFERS are known: is the statement to be run? What is asked for with BUFFERS is shown in any case.
-fn is_analyzed(options: &[ast::UtilityOption]) -> SqlResult<bool> {
+/// The options of EXPLAIN; is ANALYZE among them? What is shown is the same with all others.
+fn explain_options(options: &[ast::UtilityOption]) -> SqlResult<bool> {
     let mut analyze = false;
     for option in options {
         let name = option.name.value.to_lowercase();
-        if !["analyze", "verbose", "buffers"].contains(&name.as_str()) {
-            return Err(SqlError::unsupported(format!("option {} of EXPLAIN", name.to_uppercase())));
-        }
-        let value = option.arg.as_ref().map_or_else(|| "true".to_owned(), |value| text_of(value).to_lowercase());
-        let is_on = match value.as_str() {
-            "true" | "on" | "1" => true,
-            "false" | "off" | "0" => false,
-            _ => return Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
+        let value = option.arg.as_ref().map(|value| text_of(value).to_lowercase());
+        let truth = match value.as_deref() {
+            None | Some("true" | "on" | "1") => Some(true),
+            Some("false" | "off" | "0") => Some(false),
+            Some(_) => None,
         };
-        if name == "analyze" {
-            analyze = is_on;
+        match (name.as_str(), truth) {
+            ("analyze" | "analyse", Some(truth)) => analyze = truth,
+            ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "generic_plan", Some(_)) => {}
+            ("format", _) if value.as_deref() == Some("text") => {}
+            ("format", _) => return Err(SqlError::unsupported("EXPLAIN in another format than text")),
+            (
+                "analyze" | "analyse" | "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "generic_plan",
+                None,
+            ) => {
+                return Err(SqlError::syntax(format!("{name} requires a Boolean value")));
+            }
+            _ => return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{name}\""))),
         }
     }
     Ok(analyze)

@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::{Done, Session};
 use crate::planned::Plans;
 use crate::sessions::{Doing, InTransaction};
+use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::database::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use pagefold_io::Clock;
@@ -30,6 +31,8 @@ pub(crate) struct Open {
     /// It may use the plans of the session, where definitions are the newest ones.
     pub(super) finds_newest: bool,
     pub(super) cursors: HashMap<String, Cursor>,
+    /// What was set when it began, and what SET LOCAL has set since.
+    pub(super) before: Option<Box<(Settings, Vec<String>)>>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     pub(super) plans: Plans,
     /// Lets others see that the session has it.
@@ -56,6 +59,7 @@ impl Open {
             has_run: false,
             finds_newest: true,
             cursors: HashMap::new(),
+            before: None,
             plans: Plans::default(),
         }
     }
@@ -133,6 +137,7 @@ impl Session {
 
     pub(super) fn commit(&mut self, chain: bool) -> SqlResult<Done> {
         let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
+        self.settings_after(&mut open, true)?;
         // What reads the transaction's rows goes before it.
         open.cursors.clear();
         let options = open.options;
@@ -149,8 +154,20 @@ impl Session {
         Ok(Done::tag(tag))
     }
 
+    /// What is set when a transaction has ended: of SET LOCAL nothing, of SET what was committed.
+    fn settings_after(&mut self, open: &mut Open, commits: bool) -> SqlResult<()> {
+        let Some(before) = open.before.take() else { return Ok(()) };
+        let (before, local) = *before;
+        if !commits || open.has_failed {
+            self.settings = before;
+            return Ok(());
+        }
+        local.iter().try_for_each(|name| self.settings.set_as_in(&before, name))
+    }
+
     pub(super) fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
         if let Some(mut open) = self.open.take() {
+            self.settings_after(&mut open, false)?;
             open.cursors.clear();
             let options = open.options;
             open.transaction.rollback()?;

@@ -147,9 +147,9 @@ fn they_can_be_cancelled() {
     let mut session = database.session();
     run(&mut session, "CREATE TABLE t (id INTEGER)");
     let endless = "DECLARE c CURSOR FOR SELECT v FROM generate_series(1, 1000000000000) AS s(v) WHERE v < 0";
+    run(&mut session, "SET statement_timeout = '20ms'");
     run(&mut session, "BEGIN");
     run(&mut session, endless);
-    run(&mut session, "SET statement_timeout = '20ms'");
     assert_eq!(fails(&mut session, "FETCH c"), "57014");
     assert_eq!(session.transaction_state(), TransactionState::Failed);
     run(&mut session, "ROLLBACK");

@@ -1,0 +1,147 @@
+//! Words of PostgreSQL that sqlparser does not know, rewritten before it reads a statement.
+//!
+//! Invariant: nothing is rewritten within quotes, nor in a statement that begins with another word.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// Rewrites a statement that begins with such a word.
+pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    let mut words = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let (Some((first, token)), second) = (words.next(), words.next().map(|(at, _)| at)) else { return };
+    let Some(word) = crate::parse::word(&token.token) else { return };
+    match word.as_str() {
+        // PostgreSQL's other word for it.
+        "abort" => tokens[first].token = Token::make_keyword("ROLLBACK"),
+        "table" => {
+            let span = tokens[first].span;
+            let select = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            tokens.splice(first..=first, select.map(|token| TokenWithSpan { token, span }));
+        }
+        // There is nothing to vacuum: what is left of it is ANALYZE.
+        "vacuum" if second.is_some_and(|at| is_word(&tokens[at], &["analyze", "analyse"])) => drop(tokens.drain(..second.unwrap_or(0))),
+        "begin" | "start" | "set" => without_deferrable(tokens),
+        "merge" | "with" | "explain" | "prepare" => marked_merge(tokens),
+        _ => {}
+    }
+}
+
+fn is_word(token: &TokenWithSpan, words: &[&str]) -> bool {
+    crate::parse::word(&token.token).is_some_and(|word| words.contains(&word.as_str()))
+}
+
+/// The name of a column, or of a value, that stands for DO NOTHING in MERGE. Nobody can write it: a text with its first character is refused.
+pub(crate) const NOTHING: &str = "\0nothing";
+/// That of a value for DEFAULT VALUES.
+pub(crate) const DEFAULTS: &str = "\0default values";
+
+/// `THEN DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE become an UPDATE, or an INSERT, of what stands for them.
+fn marked_merge(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    if !words.iter().any(|at| is_word(&tokens[*at], &["merge"])) {
+        return;
+    }
+    let is = |at: usize, wanted: &str| words.get(at).is_some_and(|token| is_word(&tokens[*token], &[wanted]));
+    let marker = |name: &str| Token::Word(Word { value: name.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
+    let values = |name: &str| vec![Token::make_keyword("VALUES"), Token::LParen, marker(name), Token::RParen];
+    // A clause for what is not matched inserts, all others update.
+    let mut inserts = false;
+    let mut changes: Vec<(std::ops::RangeInclusive<usize>, Vec<Token>)> = Vec::new();
+    for at in 0..words.len() {
+        if is(at, "when") {
+            inserts = is(at + 1, "not") && is(at + 2, "matched") && !(is(at + 3, "by") && is(at + 4, "source"));
+        } else if is(at, "then") && is(at + 1, "do") && is(at + 2, "nothing") {
+            let mut instead = vec![Token::make_keyword(if inserts { "INSERT" } else { "UPDATE" })];
+            if inserts {
+                instead.extend(values(NOTHING));
+            } else {
+                instead.extend([Token::make_keyword("SET"), marker(NOTHING), Token::Eq, Token::make_keyword("NULL")]);
+            }
+            changes.push((words[at + 1]..=words[at + 2], instead));
+        } else if is(at, "then") && is(at + 1, "insert") && is(at + 2, "default") && is(at + 3, "values") {
+            changes.push((words[at + 2]..=words[at + 3], values(DEFAULTS)));
+        }
+    }
+    for (place, instead) in changes.into_iter().rev() {
+        let span = tokens[*place.start()].span;
+        tokens.splice(place, instead.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
+}
+
+/// `[NOT] DEFERRABLE` of a transaction says when a snapshot is taken that needs no retry: it changes nothing of what is seen.
+fn without_deferrable(tokens: &mut Vec<TokenWithSpan>) {
+    let is_of_transaction = tokens.iter().any(|token| is_word(token, &["transaction", "begin", "characteristics"]));
+    let Some(at) = tokens.iter().position(|token| is_word(token, &["deferrable"])).filter(|_| is_of_transaction) else { return };
+    let is_blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let before = |tokens: &[TokenWithSpan], at: usize| tokens[..at].iter().rposition(|token| !is_blank(token));
+    let after = |tokens: &[TokenWithSpan], at: usize| tokens[at..].iter().position(|token| !is_blank(token)).map(|more| at + more);
+    let mut begin = at;
+    if let Some(not) = before(tokens, begin).filter(|not| is_word(&tokens[*not], &["not"])) {
+        begin = not;
+    }
+    let mut end = at + 1;
+    // One of the commas around it goes, too.
+    match before(tokens, begin).filter(|comma| tokens[*comma].token == Token::Comma) {
+        Some(comma) => begin = comma,
+        None => {
+            if let Some(comma) = after(tokens, end).filter(|comma| tokens[*comma].token == Token::Comma) {
+                end = comma + 1;
+            }
+        }
+    }
+    tokens.drain(begin..end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    fn of(text: &str) -> String {
+        let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().unwrap();
+        rewrite(&mut tokens);
+        let words: Vec<String> = tokens.iter().map(|token| token.token.to_string()).filter(|text| !text.trim().is_empty()).collect();
+        words.join(" ").trim_end_matches(" EOF").to_owned()
+    }
+
+    #[test]
+    fn words_are_rewritten_where_a_statement_begins_with_them() {
+        assert_eq!(of("abort"), "ROLLBACK");
+        assert_eq!(of("table t order by 1"), "SELECT * FROM t order by 1");
+        assert_eq!(of("vacuum analyze t"), "analyze t");
+        assert_eq!(of("vacuum t"), "vacuum t");
+        assert_eq!(of("select deferrable, abort from t"), "select deferrable , abort from t");
+    }
+
+    #[test]
+    fn clauses_of_merge_are_marked() {
+        let merge = "merge into t using s on a = b when matched then do nothing when not matched then do nothing";
+        let marked = "merge into t using s on a = b when matched then UPDATE SET \"\0nothing\" = NULL when not matched then INSERT VALUES ( \"\0nothing\" )";
+        assert_eq!(of(merge), marked);
+        assert_eq!(
+            of("merge x when not matched by source then do nothing"),
+            "merge x when not matched by source then UPDATE SET \"\0nothing\" = NULL"
+        );
+        assert_eq!(
+            of("merge x when not matched then insert default values"),
+            "merge x when not matched then insert VALUES ( \"\0default values\" )"
+        );
+        assert_eq!(
+            of("with a as (select 1) insert into t default values on conflict do nothing"),
+            "with a as ( select 1 ) insert into t default values on conflict do nothing"
+        );
+    }
+
+    #[test]
+    fn deferrable_goes_with_its_comma() {
+        assert_eq!(of("begin deferrable"), "begin");
+        assert_eq!(of("begin not deferrable, read only"), "begin read only");
+        assert_eq!(of("start transaction read write, deferrable"), "start transaction read write");
+        assert_eq!(
+            of("set transaction isolation level serializable, not deferrable, read only"),
+            "set transaction isolation level serializable , read only"
+        );
+        assert_eq!(of("set x = deferrable"), "set x = deferrable");
+    }
+}
