@@ -294,6 +294,11 @@ impl Planned {
         own.chain(others).map(|table| &*table.first().table)
     }
 
+    /// How many parameters it has.
+    pub(crate) fn param_count(&self) -> usize {
+        self.params.len()
+    }
+
     /// Values of parameters, of the types that the statement has given them: mostly those that are given.
     pub(crate) fn params<'v>(&self, given: &'v [Value]) -> SqlResult<Cow<'v, [Value]>> {
         match self.chosen_scales.is_empty()

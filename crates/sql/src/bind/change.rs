@@ -3,6 +3,7 @@
 //! UPDATE and DELETE are a query first: for each row that is to change where it is (part and RID, two columns behind those of the table) and what
 //! it is to have. Its rows are collected completely, and then applied: a statement never meets what it has changed itself.
 
+use super::beforehand::Beforehand;
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
 use super::select::{From, Limit, Select};
@@ -29,6 +30,8 @@ pub(crate) struct InsertPlan {
     pub(crate) returning: Option<Returning>,
     /// The source reads the table: all its rows come before the first is inserted.
     pub(crate) reads_own: bool,
+    /// Of `conflict` and `returning`.
+    pub(crate) beforehand: Vec<Beforehand>,
 }
 
 /// What every row of a table has to meet. Expressions are of all columns of the table.
@@ -54,11 +57,23 @@ pub(crate) struct ConflictUpdate {
     pub(crate) condition: Option<Expr>,
 }
 
+impl ConflictUpdate {
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.assignments.iter().map(|(_, expr)| expr).chain(&self.condition)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Returning {
     pub(crate) outputs: Vec<Output>,
-    /// Of all columns of the table.
+    /// Of all columns of the table, and behind them those that are wanted of what stands beside it.
     pub(crate) exprs: Vec<Expr>,
+}
+
+impl Returning {
+    pub(super) fn exprs(returning: Option<&Returning>) -> impl Iterator<Item = &Expr> {
+        returning.into_iter().flat_map(|returning| &returning.exprs)
+    }
 }
 
 /// Rows that change, or go.
@@ -70,11 +85,13 @@ pub(crate) struct ChangePlan {
     /// Columns that are assigned; of DELETE none.
     pub(crate) columns: Vec<usize>,
     pub(crate) is_delete: bool,
-    /// Old values of all columns follow those that are assigned.
+    /// Old values of all columns follow those that are assigned; then what RETURNING wants of relations beside the table.
     pub(crate) has_all: bool,
     pub(crate) rules: RowRules,
     pub(crate) references: References,
     pub(crate) returning: Option<Returning>,
+    /// Of `returning`.
+    pub(crate) beforehand: Vec<Beforehand>,
 }
 
 /// A value that a column is given.
@@ -105,12 +122,16 @@ impl Binder<'_> {
         let (source, exprs) = self.insert_source(&table, insert, &targets)?;
         let reads_own = reads(&source, &table) || self.subplans.iter().any(|plan| reads(plan, &table));
         let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| identifier(&alias.alias));
+        let subqueries = self.subplans.len();
         let conflict = match &insert.on {
             None => None,
             Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, &alias, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE").with_hint("ON CONFLICT (...) DO UPDATE SET ...")),
         };
-        let returning = self.returning_of(&table, &alias, insert.returning.as_deref())?;
+        let (returning, _) = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
+        let update = conflict.iter().flat_map(|conflict| &conflict.update).flat_map(ConflictUpdate::exprs);
+        let mut beforehand = self.beforehand(&table, subqueries, update, "ON CONFLICT")?;
+        beforehand.extend(self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?);
         let rules = self.row_rules(&table)?;
         let mut reach = Reach { inserts: true, ..Reach::default() };
         if let Some(update) = conflict.as_ref().and_then(|conflict| conflict.update.as_ref()) {
@@ -118,7 +139,7 @@ impl Binder<'_> {
             reach.updates.extend(rules.generated.iter().map(|(column, _)| *column));
         }
         let references = self.references(&table, reach)?;
-        Ok(InsertPlan { table, source, exprs, rules, references, conflict, returning, reads_own })
+        Ok(InsertPlan { table, source, exprs, rules, references, conflict, returning, reads_own, beforehand })
     }
 
     /// Columns that are named, by number; all where none are.
@@ -485,17 +506,22 @@ impl Binder<'_> {
             Some(condition) => conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?),
             None => Vec::new(),
         };
+        let has_returning = returning.is_some();
         let rules = if is_delete { RowRules::default() } else { self.row_rules(&table)? };
         let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
         let moves = columns.iter().any(|column| table.range_columns().contains(column));
         let mut reach = Reach { deletes: is_delete, ..Reach::default() };
         reach.updates.extend(columns.iter().copied().chain(rules.generated.iter().map(|(column, _)| *column)));
         let references = self.references(&table, reach)?;
-        let has_all = returning.is_some() || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || !references.is_empty();
+        let has_all = has_returning || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || !references.is_empty();
+        let subqueries = self.subplans.len();
+        let (returning, joined) = self.returning_of(&table, alias, returning, true)?;
+        let beforehand = self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?;
         let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
         projection.extend(assignments.into_iter().map(|(_, expr)| expr));
         if has_all {
             projection.extend((0..table.schema.len()).map(|column| self.scope().column(0, column).expr));
+            projection.extend(joined.into_iter().map(|(relation, column)| self.scope().column(relation, column).expr));
         }
         let visible = projection.len();
         let limit = Limit::default();
@@ -511,19 +537,53 @@ impl Binder<'_> {
             limit,
         };
         let source = plan::select::plan(self, select)?;
-        let returning = self.returning_of(&table, alias, returning)?;
-        Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning })
+        Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning, beforehand })
     }
 
-    fn returning_of(&mut self, table: &Arc<TableRef>, alias: &str, items: Option<&[ast::SelectItem]>) -> SqlResult<Option<Returning>> {
-        let Some(items) = items else { return Ok(None) };
+    /// RETURNING, of the table and what stands beside it in FROM or USING, and which columns of the latter it needs: by relation and number, behind those of the table.
+    fn returning_of(
+        &mut self,
+        table: &Arc<TableRef>,
+        alias: &str,
+        items: Option<&[ast::SelectItem]>,
+        has_beside: bool,
+    ) -> SqlResult<(Option<Returning>, Vec<(usize, usize)>)> {
+        let Some(items) = items else { return Ok((None, Vec::new())) };
         let scopes = std::mem::take(&mut self.scopes);
-        self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
-        let bound = self.returning(items);
+        let bound = self.returning_beside(table, alias, scopes.last().filter(|_| has_beside), items);
         self.scopes = scopes;
         let (outputs, mut exprs) = bound?;
-        exprs.iter_mut().for_each(to_slots);
-        Ok(Some(Returning { outputs, exprs }))
+        let (width, mut joined) = (table.schema.len(), Vec::new());
+        for expr in &mut exprs {
+            expr.rewrite(&mut |part| match *part {
+                Expr::Column { relation: 0, column } => *part = Expr::Slot(column),
+                Expr::Column { relation, column } => {
+                    let known = joined.iter().position(|own| *own == (relation, column));
+                    let place = known.unwrap_or_else(|| {
+                        joined.push((relation, column));
+                        joined.len() - 1
+                    });
+                    *part = Expr::Slot(width + place);
+                }
+                _ => {}
+            });
+        }
+        Ok((Some(Returning { outputs, exprs }), joined))
+    }
+
+    fn returning_beside(
+        &mut self,
+        table: &Arc<TableRef>,
+        alias: &str,
+        of_statement: Option<&super::scope::Scope>,
+        items: &[ast::SelectItem],
+    ) -> SqlResult<(Vec<Output>, Vec<Expr>)> {
+        self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
+        for beside in of_statement.iter().flat_map(|scope| scope.relations.iter().skip(1)) {
+            let at = self.scope().add(beside.name.clone(), beside.columns.clone(), Source::Given)?;
+            self.scope().relations[at].is_visible = beside.is_visible;
+        }
+        self.returning(items)
     }
 }
 
@@ -567,6 +627,6 @@ pub(crate) fn column_of(table: &TableRef, name: &ast::Ident) -> SqlResult<usize>
 }
 
 /// Does a plan read a table?
-fn reads(plan: &Plan, table: &TableRef) -> bool {
+pub(super) fn reads(plan: &Plan, table: &TableRef) -> bool {
     plan.any_table(&|own| own.name == table.name)
 }

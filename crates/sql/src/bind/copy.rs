@@ -81,8 +81,17 @@ impl Binder<'_> {
         let condition = copy.condition.as_ref().map(|condition| self.copy_condition(&table, condition)).transpose()?;
         let rules = self.row_rules(&table)?;
         let references = self.references(&table, Reach { inserts: true, ..Reach::default() })?;
-        let insert =
-            InsertPlan { table, source: Plan::default(), exprs, rules, references, conflict: None, returning: None, reads_own: false };
+        let insert = InsertPlan {
+            table,
+            source: Plan::default(),
+            exprs,
+            rules,
+            references,
+            conflict: None,
+            returning: None,
+            reads_own: false,
+            beforehand: Vec::new(),
+        };
         Ok(CopyFromPlan { insert, fields, condition, format: copy.format.clone(), file: file(copy) })
     }
 

@@ -10,7 +10,7 @@ use crate::parse::{At, identifier, object_name, parse_query, short_name};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
-use pagefold_types::Value;
+use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, Spanned, TableFactor};
 
 /// Relations in a statement: views within views may double with each level.
@@ -246,7 +246,8 @@ impl Binder<'_> {
         if !(2..=3).contains(&arguments.len()) {
             return Err(SqlError::new("42883", format!("{function} takes two or three numbers")));
         }
-        let column = Output { name: function.clone(), data_type: pagefold_types::DataType::BigInt };
+        // As PostgreSQL has one function for each type of numbers.
+        let mut data_type = DataType::Integer;
         // Its arguments may name what stands before it, as if it were LATERAL.
         let (planned, outer) = self.subquery_by(|binder| {
             let mut bound = Vec::with_capacity(3);
@@ -255,10 +256,14 @@ impl Binder<'_> {
                     return Err(SqlError::unsupported(format!("the argument {argument} of {function}")));
                 };
                 let typed = binder.without_aggregates("functions in FROM", |binder| binder.expression(argument))?;
-                bound.push(make::coerce(typed, &pagefold_types::DataType::BigInt, binder.params)?.expr);
+                if !matches!(typed.data_type, Some(DataType::SmallInt | DataType::Integer)) {
+                    data_type = DataType::BigInt;
+                }
+                bound.push(make::coerce(typed, &DataType::BigInt, binder.params)?.expr);
             }
-            Ok(Query { plan: Plan::series(bound), outputs: vec![column.clone()], unknown: Vec::new() })
+            Ok(Query { plan: Plan::series(bound), outputs: vec![Output { name: function.clone(), data_type }], unknown: Vec::new() })
         })?;
+        let column = Output { name: function.clone(), data_type };
         // The one column is called as the relation is.
         let output = match alias {
             Some(alias) if alias.columns.is_empty() => Output { name: identifier(&alias.name), ..column },
@@ -307,7 +312,7 @@ impl Binder<'_> {
     }
 
     /// An expression whose type is known.
-    pub(crate) fn settled(&self, typed: Typed) -> SqlResult<(Expr, pagefold_types::DataType)> {
+    pub(crate) fn settled(&self, typed: Typed) -> SqlResult<(Expr, DataType)> {
         settled(typed, self.params)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It is a query first: the source, outer joined to the table. For each of its rows the first clause that holds says what becomes of it. All that is decided before the first row changes.
 
+use super::beforehand::Beforehand;
 use super::change::{Returning, RowRules};
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
@@ -32,6 +33,8 @@ pub(crate) struct MergePlan {
     pub(crate) references: References,
     /// Of the columns of the source, and behind them those of the table.
     pub(crate) returning: Option<Returning>,
+    /// Of `returning`.
+    pub(crate) beforehand: Vec<Beforehand>,
 }
 
 #[derive(Debug)]
@@ -86,6 +89,7 @@ impl Binder<'_> {
         let is_there = self.marked_source();
         let on = conjuncts(self.without_aggregates("JOIN conditions", |binder| binder.condition(&merge.on, "MERGE/ON"))?);
         let mut clauses = merge.clauses.iter().map(|clause| self.merge_clause(&table, clause)).collect::<SqlResult<Vec<_>>>()?;
+        let subqueries = self.subplans.len();
         let returning = match &merge.output {
             None => None,
             Some(ast::OutputClause::Returning { select_items, .. }) => Some(self.merge_returning(&table, &alias, select_items)?),
@@ -126,7 +130,8 @@ impl Binder<'_> {
             };
             values.iter_mut().chain(&mut clause.condition).for_each(|expr| place(expr, &layout));
         }
-        Ok(MergePlan { table, source, clauses, rules, references, returning })
+        let beforehand = self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?;
+        Ok(MergePlan { table, source, clauses, rules, references, returning, beforehand })
     }
 
     /// A column that nobody can name comes behind those of the source: it is NULL where the join has no row of it. Gives its number.

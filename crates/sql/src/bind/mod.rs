@@ -19,6 +19,7 @@
 //! - views and WITH queries are bound where they are used, as subqueries in FROM.
 
 mod aggregates;
+pub(crate) mod beforehand;
 pub(crate) mod change;
 pub(crate) mod copy;
 mod expression;

@@ -51,6 +51,15 @@ fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
     }
 }
 
+/// The name of a partition that is to be made. It becomes part of that of a table, which has neither points nor more slashes.
+pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
+    let name = identifier(name);
+    match name.contains(['.', '/']) {
+        true => Err(SqlError::new("42602", format!("the name \"{name}\" of a partition has a point or a slash in it"))),
+        false => Ok(name),
+    }
+}
+
 /// The values of a limit; `None` is MAXVALUE.
 pub(crate) fn limit_values(
     transaction: &mut Transaction<'static>,
@@ -94,7 +103,8 @@ impl Defining<'_> {
         let [ast::Expr::Identifier(name), limit, parameters @ ..] = part else {
             return Err(SqlError::syntax("no partition").with_hint(HINT));
         };
-        let mut spec = PartitionSpec { name: identifier(name), limit: self.limit(limit, attributes, columns)?, ..PartitionSpec::default() };
+        let mut spec =
+            PartitionSpec { name: partition_name(name)?, limit: self.limit(limit, attributes, columns)?, ..PartitionSpec::default() };
         let parameters: Vec<ast::Expr> = parameters.iter().flat_map(|list| listed(list)).cloned().collect();
         let parameters = options::index_pairs(&parameters)?;
         if let Some((name, _)) = parameters.iter().find(|(name, _)| !options::is_of_partition(name)) {

@@ -43,6 +43,7 @@ const ROWS_TOGETHER: usize = 64;
 /// Runs an INSERT.
 pub(crate) fn insert(plan: &InsertPlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
     let context = execution.context();
+    execution.know(&plan.beforehand)?;
     let mut source = open(&plan.source, &context)?;
     let mut changed = Changed::default();
     if plan.reads_own {
@@ -292,7 +293,7 @@ fn insert_or(
             }
         }
     };
-    if conflict.update.is_some() && !touched.insert((number, rid.to_u64())) {
+    if conflict.update.is_some() && touched.contains(&(number, rid.to_u64())) {
         let error = SqlError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time");
         return Err(
             error.with_hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
@@ -324,6 +325,7 @@ fn insert_or(
         changes_of(&columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect();
     keeper.claim(transaction, 0, &old, &|column| old[column] != new[column])?;
     put(table, transaction, (number, rid), &changes, Some(&new))?;
+    touched.insert((number, rid.to_u64()));
     let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
     keeper.came(transaction, context.execution, 0, (!moves).then_some(&old[..]), &new)?;
     keeper.went(context.execution, 0, &old, Some(&new))?;
@@ -365,6 +367,7 @@ pub(super) fn put(
 /// Runs an UPDATE or DELETE.
 pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
     let context = execution.context();
+    execution.know(&plan.beforehand)?;
     let mut source = open(&plan.source, &context)?;
     let mut rows = RowList::default();
     let mut met = RowsMet::default();
@@ -386,13 +389,18 @@ pub(crate) fn change(plan: &ChangePlan, transaction: &mut Transaction<'static>, 
     while rows.fill(&context, &mut row)? {
         execution.look()?;
         let (assigned, old) = row[2..].split_at(plan.columns.len());
+        let (old, beside) = old.split_at(if plan.has_all { plan.table.schema.len() } else { 0 });
         let to = if plan.is_delete { ChangeTo::Nothing } else { ChangeTo::Values { columns: &plan.columns, assigned } };
         match changer.change(transaction, &context, place_of(&row)?, old, to)? {
             RowChange::Again => return Ok(Outcome::Again),
             RowChange::Gone => {}
             RowChange::Done(new) => {
                 changed.rows += 1;
-                changed.give(plan.returning.as_ref(), &context, new.as_deref().unwrap_or(old))?;
+                let now = new.as_deref().unwrap_or(old);
+                match beside {
+                    [] => changed.give(plan.returning.as_ref(), &context, now)?,
+                    beside => changed.give(plan.returning.as_ref(), &context, &[now, beside].concat())?,
+                }
             }
         }
     }

@@ -6,6 +6,8 @@
 
 use super::{Context, Execution, bytes_of, encode_key, open};
 use crate::SqlResult;
+use crate::bind::beforehand::Beforehand;
+use crate::expression::Subqueries;
 use pagefold_types::{Value, ValueRef};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -57,6 +59,14 @@ impl Keys {
 }
 
 impl Execution {
+    /// Runs subqueries now: later their tables are others.
+    pub(super) fn know(&self, wanted: &[Beforehand]) -> SqlResult<()> {
+        wanted.iter().try_for_each(|Beforehand { number, is_set }| match is_set {
+            true => self.is_among(*number, ValueRef::Null).map(drop),
+            false => self.run(*number, &[], &mut |_| Ok(true)),
+        })
+    }
+
     /// Is this among the first values of the rows of a subquery that needs nothing of the row?
     pub(super) fn is_among_known(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
         let known = self.known.keys.borrow().get(&number).cloned();

@@ -17,6 +17,7 @@ const PLACE: usize = 2;
 /// Runs a MERGE.
 pub(crate) fn merge(plan: &MergePlan, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Outcome> {
     let context = execution.context();
+    execution.know(&plan.beforehand)?;
     let mut rows = settled(plan, &context)?;
     let mut changed = Changed::default();
     let mut changer = Changer { table: &plan.table, rules: &plan.rules, has_all: true, keeper: Keeper::new(&plan.references) };

@@ -174,6 +174,12 @@ impl Session {
         let Some(statement) = self.prepared.get(&wanted).cloned() else {
             return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
         };
+        self.begin();
+        let expected = self.planned(&statement)?.param_count();
+        if arguments.len() != expected {
+            let error = SqlError::syntax(format!("wrong number of parameters for prepared statement \"{wanted}\""));
+            return Err(error.with_detail(format!("Expected {expected} parameters but got {}.", arguments.len())));
+        }
         let mut values = Vec::with_capacity(arguments.len());
         for argument in arguments {
             values.push(self.constant(argument, params)?);

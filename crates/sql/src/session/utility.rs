@@ -9,7 +9,7 @@ use super::{Done, Session, TransactionState};
 use crate::bind::Output;
 use crate::catalog::{self, Found, TableRef};
 use crate::copy::file::outside;
-use crate::define::partition::limit_values;
+use crate::define::partition::{limit_values, partition_name as made_name};
 use crate::execute::Limits;
 use crate::parse::{At, identifier, object_name, quoted_where_needed};
 use crate::utility::options::{self, Given};
@@ -195,7 +195,7 @@ impl Names<'_> {
                 Utility::SplitPartition {
                     partition,
                     at: values.iter().zip(&columns).map(as_text).collect(),
-                    into: [identifier(&into[0]), identifier(&into[1])],
+                    into: [made_name(&into[0])?, made_name(&into[1])?],
                     table: table.name.clone(),
                 }
             }
@@ -203,7 +203,7 @@ impl Names<'_> {
                 let table = self.divided(table)?;
                 Utility::MergePartitions {
                     partitions: partitions.iter().map(|partition| self.partition(&table, partition)).collect::<SqlResult<_>>()?,
-                    into: identifier(into),
+                    into: made_name(into)?,
                     table: table.name.clone(),
                 }
             }
