@@ -302,7 +302,9 @@ impl Defining<'_> {
         match constraint {
             TableConstraint::Check(check) => {
                 let text = plain_check(check)?.to_string();
-                let is_taken = |name: &String| table.rules.has_constraint(name);
+                let is_key =
+                    |name: &String| (0..table.index_count()).any(|index| table.is_unique(index) && table.index_name(index) == *name);
+                let is_taken = |name: &String| table.rules.has_constraint(name) || is_key(name);
                 let name = check.name.as_ref().map_or_else(|| first_free(format!("{}_check", table.name), is_taken), identifier);
                 if is_taken(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
@@ -326,6 +328,9 @@ impl Defining<'_> {
                 }
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
                 let name = unique.name.as_ref().map_or_else(|| format!("{}_{}_key", table.name, names.join("_")), identifier);
+                if table.rules.has_constraint(&name) {
+                    return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
+                }
                 self.add_unique(table, name, columns)
             }
             TableConstraint::ForeignKey(key) => self.add_foreign_key(&table.name, key, true),

@@ -136,6 +136,9 @@ impl Session {
     }
 
     pub(super) fn commit(&mut self, chain: bool) -> SqlResult<Done> {
+        if chain {
+            self.explicit("COMMIT AND CHAIN")?;
+        }
         let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
         self.settings_after(&mut open, true)?;
         // What reads the transaction's rows goes before it.
@@ -166,6 +169,9 @@ impl Session {
     }
 
     pub(super) fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
+        if chain {
+            self.explicit("ROLLBACK AND CHAIN")?;
+        }
         if let Some(mut open) = self.open.take() {
             self.settings_after(&mut open, false)?;
             open.cursors.clear();
