@@ -173,6 +173,16 @@ delete from part where id = 7;",
     place.run(&["check", "db"]).ok();
 }
 
+/// Of what the database says of itself.
+#[test]
+fn relations_of_the_database_are_described() {
+    let place = Place::new();
+    let out = script(&place, &["--format", "csv"], "\\d pagefold_log\n\\d information_schema.schemata\n").ok().out;
+    assert!(out.contains("checkpoints,bigint\n") && out.contains("schema_name,varchar\n"), "{out}");
+    let granted = query(&place, "select count(*) from pagefold_locks where is_granted", "csv");
+    assert_eq!(granted, "count\n0\n");
+}
+
 #[test]
 fn a_backup_becomes_a_database() {
     let place = filled();

@@ -24,7 +24,7 @@
 mod utilities;
 
 pub use pagefold_sql::{
-    Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation,
+    Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation, system_relations,
 };
 
 use crate::row::{IntoValues, Row};

@@ -45,6 +45,11 @@ struct Seen<'a> {
     clock: Duration,
 }
 
+/// Relations of the database's own that can be read, with their columns and these columns' types, for tools that show what there is.
+pub fn system_relations() -> impl Iterator<Item = (&'static str, &'static [(&'static str, DataType)])> {
+    ALL.into_iter().flatten().map(|table| (table.name, table.columns))
+}
+
 static ALL: [&[SystemTable]; 3] = [information_schema::TABLES, objects::TABLES, activity::TABLES];
 
 impl std::fmt::Debug for SystemTable {

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::size::size_text;
 use pagefold::Value;
 use pagefold::io::{OpenOptions, OsStorage, Storage};
+use pagefold::types::DataType;
 use std::path::Path;
 
 fn text(text: impl Into<String>) -> Value {
@@ -102,7 +103,13 @@ impl Shell<'_> {
             Ok(Some((None, lines)).filter(|(_, lines)| !lines.is_empty()))
         })?;
         match found {
-            None => Err(Failure::Failed(format!("there is no relation \"{name}\"; .tables lists those that there are"))),
+            None => match pagefold::sql::system_relations().find(|(own, _)| *own == name) {
+                Some((_, columns)) => {
+                    let line = |(column, data_type): &(&str, DataType)| vec![text(*column), text(data_type.to_string().to_lowercase())];
+                    self.table(&["column", "type"], columns.iter().map(line).collect())
+                }
+                None => Err(Failure::Failed(format!("there is no relation \"{name}\"; .tables lists those that there are"))),
+            },
             Some((None, lines)) => self.output.text(&lines.join("\n")),
             Some((Some(found), keys)) => {
                 let columns = found.columns();

@@ -200,6 +200,12 @@ fn names(shell: &mut Shell<'_>) -> Names {
                 columns.push((name.clone(), found.columns().into_iter().map(|column| column.name).collect()));
             }
         }
+        let mut relations = relations;
+        // Those of the standard are found by whoever looks for them.
+        for (name, own) in pagefold::sql::system_relations().filter(|(name, _)| !name.contains('.')) {
+            relations.push(name.to_owned());
+            columns.push((name.to_owned(), own.iter().map(|(column, _)| (*column).to_owned()).collect()));
+        }
         Ok(Names { relations, columns })
     });
     // In a transaction that has failed, or with a damaged table, nothing is completed but words.
