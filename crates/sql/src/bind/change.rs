@@ -66,8 +66,10 @@ impl ConflictUpdate {
 #[derive(Debug)]
 pub(crate) struct Returning {
     pub(crate) outputs: Vec<Output>,
-    /// Of all columns of the table, and behind them those that are wanted of what stands beside it.
+    /// Of all columns of the table, and behind them those of `beside`.
     pub(crate) exprs: Vec<Expr>,
+    /// Columns that are wanted of relations beside the table: relation and column.
+    pub(crate) beside: Vec<(usize, usize)>,
 }
 
 impl Returning {
@@ -128,7 +130,7 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, &alias, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE").with_hint("ON CONFLICT (...) DO UPDATE SET ...")),
         };
-        let (returning, _) = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
+        let returning = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
         let update = conflict.iter().flat_map(|conflict| &conflict.update).flat_map(ConflictUpdate::exprs);
         let mut beforehand = self.beforehand(&table, subqueries, update, "ON CONFLICT")?;
         beforehand.extend(self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?);
@@ -515,13 +517,14 @@ impl Binder<'_> {
         let references = self.references(&table, reach)?;
         let has_all = has_returning || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || !references.is_empty();
         let subqueries = self.subplans.len();
-        let (returning, joined) = self.returning_of(&table, alias, returning, true)?;
+        let returning = self.returning_of(&table, alias, returning, true)?;
         let beforehand = self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?;
         let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
         projection.extend(assignments.into_iter().map(|(_, expr)| expr));
         if has_all {
             projection.extend((0..table.schema.len()).map(|column| self.scope().column(0, column).expr));
-            projection.extend(joined.into_iter().map(|(relation, column)| self.scope().column(relation, column).expr));
+            let beside = returning.iter().flat_map(|returning| &returning.beside);
+            projection.extend(beside.map(|(relation, column)| self.scope().column(*relation, *column).expr));
         }
         let visible = projection.len();
         let limit = Limit::default();
@@ -540,35 +543,35 @@ impl Binder<'_> {
         Ok(ChangePlan { table, source, columns, is_delete, has_all, rules, references, returning, beforehand })
     }
 
-    /// RETURNING, of the table and what stands beside it in FROM or USING, and which columns of the latter it needs: by relation and number, behind those of the table.
+    /// RETURNING, of the table and of what stands beside it in FROM or USING (`has_beside`).
     fn returning_of(
         &mut self,
         table: &Arc<TableRef>,
         alias: &str,
         items: Option<&[ast::SelectItem]>,
         has_beside: bool,
-    ) -> SqlResult<(Option<Returning>, Vec<(usize, usize)>)> {
-        let Some(items) = items else { return Ok((None, Vec::new())) };
+    ) -> SqlResult<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
         let scopes = std::mem::take(&mut self.scopes);
         let bound = self.returning_beside(table, alias, scopes.last().filter(|_| has_beside), items);
         self.scopes = scopes;
         let (outputs, mut exprs) = bound?;
-        let (width, mut joined) = (table.schema.len(), Vec::new());
+        let (width, mut beside) = (table.schema.len(), Vec::new());
         for expr in &mut exprs {
             expr.rewrite(&mut |part| match *part {
                 Expr::Column { relation: 0, column } => *part = Expr::Slot(column),
                 Expr::Column { relation, column } => {
-                    let known = joined.iter().position(|own| *own == (relation, column));
+                    let known = beside.iter().position(|own| *own == (relation, column));
                     let place = known.unwrap_or_else(|| {
-                        joined.push((relation, column));
-                        joined.len() - 1
+                        beside.push((relation, column));
+                        beside.len() - 1
                     });
                     *part = Expr::Slot(width + place);
                 }
                 _ => {}
             });
         }
-        Ok((Some(Returning { outputs, exprs }), joined))
+        Ok(Some(Returning { outputs, exprs, beside }))
     }
 
     fn returning_beside(

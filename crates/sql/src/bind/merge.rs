@@ -218,7 +218,7 @@ impl Binder<'_> {
         let layout: Vec<(usize, usize)> =
             (0..width).map(|column| (0, column)).chain((0..table.schema.len()).map(|column| (1, column))).collect();
         exprs.iter_mut().for_each(|expr| place(expr, &layout));
-        Ok(Returning { outputs, exprs })
+        Ok(Returning { outputs, exprs, beside: Vec::new() })
     }
 }
 
