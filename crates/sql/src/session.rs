@@ -251,7 +251,7 @@ impl Session {
 
     fn run_with(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
-        self.listed.doing.begins(&statement.text, self.clock.monotonic());
+        self.listed.begins(&statement.text, self.clock.monotonic());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
         match given {

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - a session is listed from its beginning to its end;
-//! - what a statement tells costs it a lock that nobody else wants, and a look at the clock: no copy of its text.
+//! - what a statement tells costs it a look at the clock, and where its text is not that of the one before a lock that nobody else wants: no copy of the text.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,15 +24,10 @@ pub(crate) struct Doing {
     transaction: AtomicU64,
     is_running: AtomicBool,
     statements: AtomicU64,
-    last: Mutex<Option<Last>>,
-}
-
-/// The statement that runs, or ran last.
-#[derive(Clone, Debug)]
-struct Last {
-    text: Arc<str>,
-    /// On the monotonic clock.
-    began: Duration,
+    /// When the last one began: nanoseconds of the monotonic clock.
+    began: AtomicU64,
+    /// The statement that runs, or ran last.
+    last: Mutex<Option<Arc<str>>>,
 }
 
 /// A session at one moment.
@@ -52,6 +47,23 @@ pub(crate) struct SessionNow {
 pub(crate) struct Listed {
     sessions: Arc<Sessions>,
     pub(crate) doing: Arc<Doing>,
+    /// As `doing` has it, for this session alone.
+    last: Option<Arc<str>>,
+}
+
+impl Listed {
+    /// A statement begins.
+    pub(crate) fn begins(&mut self, text: &Arc<str>, clock: Duration) {
+        let doing = &self.doing;
+        if !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, text)) {
+            *doing.last() = Some(Arc::clone(text));
+            self.last = Some(Arc::clone(text));
+        }
+        doing.began.store(u64::try_from(clock.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        // Nobody else counts here.
+        doing.statements.store(doing.statements.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        doing.is_running.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Listed {
@@ -83,7 +95,7 @@ impl Sessions {
     pub(crate) fn enter(self: &Arc<Self>) -> Listed {
         let doing = Arc::new(Doing { id: self.next.fetch_add(1, Ordering::Relaxed) + 1, ..Doing::default() });
         self.listed().insert(doing.id, Arc::clone(&doing));
-        Listed { sessions: Arc::clone(self), doing }
+        Listed { sessions: Arc::clone(self), doing, last: None }
     }
 
     /// All of them, by number, at this moment of the monotonic clock.
@@ -94,15 +106,8 @@ impl Sessions {
 }
 
 impl Doing {
-    fn last(&self) -> MutexGuard<'_, Option<Last>> {
+    fn last(&self) -> MutexGuard<'_, Option<Arc<str>>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A statement begins.
-    pub(crate) fn begins(&self, text: &Arc<str>, clock: Duration) {
-        *self.last() = Some(Last { text: Arc::clone(text), began: clock });
-        self.statements.fetch_add(1, Ordering::Relaxed);
-        self.is_running.store(true, Ordering::Relaxed);
     }
 
     /// The statement has ended.
@@ -117,14 +122,14 @@ impl Doing {
     }
 
     fn now(&self, clock: Duration) -> SessionNow {
-        let last = self.last().clone();
+        let (last, began) = (self.last().clone(), Duration::from_nanos(self.began.load(Ordering::Relaxed)));
         let transaction = self.transaction.load(Ordering::Relaxed);
         SessionNow {
             id: self.id,
             transaction: (transaction != 0).then_some(transaction),
             is_running: self.is_running.load(Ordering::Relaxed),
             statements: self.statements.load(Ordering::Relaxed),
-            statement: last.map(|Last { text, began }| (text, clock.saturating_sub(began))),
+            statement: last.map(|text| (text, clock.saturating_sub(began))),
         }
     }
 }
