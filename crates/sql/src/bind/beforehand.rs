@@ -1,12 +1,11 @@
 //! Subqueries in RETURNING and ON CONFLICT DO UPDATE, which are evaluated while rows change.
 //!
-//! Invariant: they see the table as it was before the statement. Those that need nothing of the row are run before the first one changes; one that needs something of it, and reads the table that
-//! changes, is refused.
+//! Invariant: they see the table as it was before the statement. Where one of them reads it, those that need nothing of the row are run before the first one changes, and one that needs something of
+//! it is refused.
 
 use super::Binder;
-use super::change::reads;
 use crate::catalog::TableRef;
-use crate::expression::{Comparison, Expr, SubqueryKind};
+use crate::expression::Expr;
 use crate::{SqlError, SqlResult};
 
 /// A subquery that is run before rows change.
@@ -26,25 +25,23 @@ impl Binder<'_> {
         exprs: impl IntoIterator<Item = &'e Expr>,
         clause: &str,
     ) -> SqlResult<Vec<Beforehand>> {
+        if !self.subplans[from..].iter().any(|plan| plan.reads(&table.name)) {
+            // They are the same later, and perhaps nobody asks. What foreign keys do comes behind all rows.
+            return Ok(Vec::new());
+        }
         let mut found = Vec::new();
         let mut needs_row = false;
         for expr in exprs {
             expr.visit(&mut |part| {
                 if let Expr::Subquery { number, kind, outer } = part {
                     needs_row |= !outer.is_empty();
-                    let is_equality = |comparison: &Comparison| matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-                    let is_set = match kind {
-                        SubqueryKind::In { .. } => true,
-                        SubqueryKind::Quantified { comparison, .. } => is_equality(comparison),
-                        SubqueryKind::Scalar | SubqueryKind::Exists => false,
-                    };
                     if outer.is_empty() {
-                        found.push(Beforehand { number: *number, is_set });
+                        found.push(Beforehand { number: *number, is_set: kind.is_membership() });
                     }
                 }
             });
         }
-        if needs_row && self.subplans[from..].iter().any(|plan| reads(plan, table)) {
+        if needs_row {
             let what = format!("a subquery in {clause} that needs something of the row and reads the table that changes");
             return Err(SqlError::unsupported(what));
         }

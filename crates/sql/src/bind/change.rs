@@ -122,7 +122,7 @@ impl Binder<'_> {
         let table = self.target(name)?;
         let targets = self.target_columns(&table, &insert.columns)?;
         let (source, exprs) = self.insert_source(&table, insert, &targets)?;
-        let reads_own = reads(&source, &table) || self.subplans.iter().any(|plan| reads(plan, &table));
+        let reads_own = source.reads(&table.name) || self.subplans.iter().any(|plan| plan.reads(&table.name));
         let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| identifier(&alias.alias));
         let subqueries = self.subplans.len();
         let conflict = match &insert.on {
@@ -130,9 +130,10 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, &alias, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE").with_hint("ON CONFLICT (...) DO UPDATE SET ...")),
         };
-        let returning = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
         let update = conflict.iter().flat_map(|conflict| &conflict.update).flat_map(ConflictUpdate::exprs);
         let mut beforehand = self.beforehand(&table, subqueries, update, "ON CONFLICT")?;
+        let subqueries = self.subplans.len();
+        let returning = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
         beforehand.extend(self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?);
         let rules = self.row_rules(&table)?;
         let mut reach = Reach { inserts: true, ..Reach::default() };
@@ -627,9 +628,4 @@ pub(crate) fn column_of(table: &TableRef, name: &ast::Ident) -> SqlResult<usize>
             None => error,
         }
     })
-}
-
-/// Does a plan read a table?
-pub(super) fn reads(plan: &Plan, table: &TableRef) -> bool {
-    plan.any_table(&|own| own.name == table.name)
 }

@@ -65,7 +65,7 @@ struct Part<'p> {
 
 impl Part<'_> {
     fn reads(&self, table: &str) -> bool {
-        self.plans.iter().any(|plan| plan.any_table(&|own| own.name == table))
+        self.plans.iter().any(|plan| plan.reads(table))
     }
 
     fn needs(&self, number: usize) -> bool {

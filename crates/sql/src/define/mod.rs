@@ -38,6 +38,14 @@ use pagefold_format::catalog::{DefinedKind, Notes};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
 
+/// Refuses a name that becomes part of others, behind or before a point or a slash.
+fn check_plain(name: &str) -> SqlResult<()> {
+    match name.contains(['.', '/']) {
+        true => Err(SqlError::new("42602", format!("the name \"{name}\" has a point or a slash in it"))),
+        false => Ok(()),
+    }
+}
+
 /// Binds a part of a definition, which has no parameters.
 fn bound<R>(transaction: &mut Transaction<'static>, bind: impl FnOnce(&mut Binder<'_>) -> SqlResult<R>) -> SqlResult<R> {
     let types = ParamTypes::default();
@@ -129,9 +137,7 @@ impl Defining<'_> {
             (true, true) => {}
             (true, false) => return Err(SqlError::new("42P06", format!("schema \"{name}\" already exists"))),
             _ => {
-                if name.contains(['.', '/']) {
-                    return Err(SqlError::new("42602", format!("\"{name}\" is no name of a schema: it has a point or a slash")));
-                }
+                check_plain(&name)?;
                 self.transaction.create_object(DefinedKind::Schema, &name, Notes::default()).map_err(|error| taken(error, &name))?;
             }
         }

@@ -1,7 +1,7 @@
 //! PARTITION BY RANGE, and partitions that come, go and are exchanged.
 
 use super::options;
-use super::{Defining, bound, taken};
+use super::{Defining, bound, check_plain, taken};
 use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::parse::{identifier, object_name};
@@ -54,10 +54,7 @@ fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
 /// The name of a partition that is to be made. It becomes part of that of a table, which has neither points nor more slashes.
 pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
     let name = identifier(name);
-    match name.contains(['.', '/']) {
-        true => Err(SqlError::new("42602", format!("the name \"{name}\" of a partition has a point or a slash in it"))),
-        false => Ok(name),
-    }
+    check_plain(&name).map(|()| name)
 }
 
 /// The values of a limit; `None` is MAXVALUE.

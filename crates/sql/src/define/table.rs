@@ -3,7 +3,7 @@
 use super::constraint::{first_free, plain_check, plain_key, plain_unique};
 use super::options;
 use super::partition::{Division, division};
-use super::{Defining, taken, too_much};
+use super::{Defining, check_plain, taken, too_much};
 use crate::bind::types;
 use crate::catalog::TableRef;
 use crate::execute::Execution;
@@ -139,9 +139,7 @@ impl Defining<'_> {
         let Some((_, short)) = whole.split_once('.').filter(|(own, _)| **own == *schema) else {
             return Err(SqlError::new("42P16", "cannot create temporary relation in non-temporary schema"));
         };
-        if short.contains(['.', '/']) {
-            return Err(SqlError::new("42602", format!("the name \"{short}\" has a point or a slash in it")));
-        }
+        check_plain(short)?;
         if self.transaction.object(DefinedKind::Schema, &schema).is_err() {
             self.transaction.create_object(DefinedKind::Schema, &schema, Notes::default()).map_err(|error| taken(error, &schema))?;
         }

@@ -44,7 +44,7 @@ mod window;
 
 pub(crate) use budget::{Budget, bytes_of};
 pub(crate) use key::encode as encode_key;
-pub(crate) use observed::{Asked, Observed};
+pub(crate) use observed::{Counted, Observed};
 pub(crate) use scan::point;
 
 use crate::Database;

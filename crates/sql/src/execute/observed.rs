@@ -38,10 +38,7 @@ impl Observed {
 
     /// A node that no operator is opened for has given rows.
     pub(crate) fn gave<T>(&self, node: *const T, rows: u64, begun: bool) {
-        let mut all = self.all();
-        let seen = all.entry(place(node)).or_default();
-        seen.rows += rows;
-        seen.loops += u64::from(begun);
+        self.took(place(node), rows, begun.into(), Duration::ZERO);
     }
 
     fn took(&self, node: usize, rows: u64, loops: u64, time: Duration) {
@@ -101,17 +98,17 @@ impl Drop for Watched {
 }
 
 /// What a database was asked for so far, by all who use it.
-pub(crate) struct Asked(CounterValues);
+pub(crate) struct Counted(CounterValues);
 
-impl Asked {
-    pub(crate) fn of(database: &Database) -> Asked {
+impl Counted {
+    pub(crate) fn of(database: &Database) -> Counted {
         let mut sum = CounterValues::default();
         database.pool_activity().iter().for_each(|pool| sum += pool.counters);
-        Asked(sum)
+        Counted(sum)
     }
 
     /// Lines on what was asked for since then.
-    pub(crate) fn lines_since(&self, before: &Asked) -> Vec<String> {
+    pub(crate) fn lines_since(&self, before: &Counted) -> Vec<String> {
         let since = |of: fn(&CounterValues) -> u64| of(&self.0).saturating_sub(of(&before.0));
         let ahead = |all: &CounterValues| all.sequential_prefetch_pages + all.dynamic_prefetch_pages + all.list_prefetch_pages;
         vec![

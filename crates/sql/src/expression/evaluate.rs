@@ -69,12 +69,9 @@ impl Expr {
                 let of = of.evaluate_ref(env)?;
                 quantified((*number, &outer_row(outer, env)?), of.as_ref(), Comparison::Equal, false, env)?.map(|found| found != *negated)
             }
-            // `= ANY` is IN, `<> ALL` is NOT IN.
-            Expr::Subquery {
-                number,
-                kind: SubqueryKind::Quantified { of, comparison: comparison @ (Comparison::Equal | Comparison::NotEqual), all },
-                outer,
-            } if outer.is_empty() && (*comparison == Comparison::NotEqual) == *all => {
+            Expr::Subquery { number, kind: kind @ SubqueryKind::Quantified { of, all, .. }, outer }
+                if outer.is_empty() && kind.is_membership() =>
+            {
                 env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *all)
             }
             Expr::Subquery { number, kind: SubqueryKind::Quantified { of, comparison, all }, outer } => {

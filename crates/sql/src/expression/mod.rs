@@ -145,6 +145,18 @@ pub(crate) enum Expr {
     },
 }
 
+impl SubqueryKind {
+    /// Is it asked only whether a value is among the rows? IN and NOT IN are that, and so are `= ANY` and `<> ALL`.
+    pub(crate) fn is_membership(&self) -> bool {
+        match self {
+            SubqueryKind::In { .. } => true,
+            SubqueryKind::Quantified { comparison: Comparison::Equal, all, .. } => !*all,
+            SubqueryKind::Quantified { comparison: Comparison::NotEqual, all, .. } => *all,
+            _ => false,
+        }
+    }
+}
+
 /// What is asked of a subquery.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SubqueryKind {

@@ -27,6 +27,7 @@ use crate::system::SystemTable;
 use access::Test;
 pub(crate) use join::place;
 use pagefold_engine::btree::Direction;
+use pagefold_engine::database::split_partition_name;
 use pagefold_types::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -393,8 +394,11 @@ impl Plan {
 }
 
 impl Plan {
-    /// Is there a table in it of which this is so?
-    pub(crate) fn any_table(&self, is_it: &dyn Fn(&TableRef) -> bool) -> bool {
+    /// Does it read rows of this table? A partition and the table that it is of have rows in common.
+    pub(crate) fn reads(&self, table: &str) -> bool {
+        let whole = |name: &str| split_partition_name(name).map_or(name, |(whole, _)| whole).to_owned();
+        let wanted = whole(table);
+        let is_it = |own: &TableRef| whole(&own.name) == wanted;
         self.any(&|plan| match plan {
             Plan::Scan(scan) => is_it(&scan.table),
             Plan::LookUp(plan) => is_it(&plan.second.table),

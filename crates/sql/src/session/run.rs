@@ -6,7 +6,7 @@
 
 use super::{Done, Ran, Session, Statement, is_planned};
 use crate::bind::Binder;
-use crate::execute::{Asked, Execution, Limits, Observed, Run, change, direct};
+use crate::execute::{Counted, Execution, Limits, Observed, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::planned::{Action, Planned, PointPlan};
 use crate::sequences::SequenceRef;
@@ -225,7 +225,7 @@ impl Session {
             return Ok(planned.explain(None));
         }
         let limits = self.limits();
-        let (observed, before) = (Arc::new(Observed::default()), Asked::of(self.database.engine()));
+        let (observed, before) = (Arc::new(Observed::default()), Counted::of(self.database.engine()));
         let began = self.clock.monotonic();
         let (mut rows, mut spilled) = (0_u64, 0);
         // The plan that is run, should it be another one by then.
@@ -250,7 +250,7 @@ impl Session {
         };
         let elapsed = self.clock.monotonic().saturating_sub(began);
         let mut lines = ran.explain(Some(&observed));
-        lines.extend(Asked::of(self.database.engine()).lines_since(&before));
+        lines.extend(Counted::of(self.database.engine()).lines_since(&before));
         lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
         if spilled > 0 {
             lines.push(format!("Written to a scratch file: {spilled} bytes"));
@@ -261,27 +261,28 @@ impl Session {
 
 /// The options of EXPLAIN; is ANALYZE among them? What is shown is the same with all others.
 fn explain_options(options: &[ast::UtilityOption]) -> SqlResult<bool> {
+    const OTHERS: [&str; 8] = ["verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan"];
     let mut analyze = false;
     for option in options {
         let name = option.name.value.to_lowercase();
         let value = option.arg.as_ref().map(|value| text_of(value).to_lowercase());
-        let truth = match value.as_deref() {
-            None | Some("true" | "on" | "1") => Some(true),
-            Some("false" | "off" | "0") => Some(false),
-            Some(_) => None,
-        };
-        match (name.as_str(), truth) {
-            ("analyze" | "analyse", Some(truth)) => analyze = truth,
-            ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "generic_plan", Some(_)) => {}
-            ("format", _) if value.as_deref() == Some("text") => {}
-            ("format", _) => return Err(SqlError::unsupported("EXPLAIN in another format than text")),
-            (
-                "analyze" | "analyse" | "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "generic_plan",
-                None,
-            ) => {
-                return Err(SqlError::syntax(format!("{name} requires a Boolean value")));
+        if name == "format" {
+            match value.as_deref() {
+                Some("text") => continue,
+                _ => return Err(SqlError::unsupported("EXPLAIN in another format than text")),
             }
-            _ => return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{name}\""))),
+        }
+        let is_analyze = matches!(name.as_str(), "analyze" | "analyse");
+        if !is_analyze && !OTHERS.contains(&name.as_str()) {
+            return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{name}\"")));
+        }
+        let is_on = match value.as_deref() {
+            None | Some("true" | "on" | "1") => true,
+            Some("false" | "off" | "0") => false,
+            Some(_) => return Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
+        };
+        if is_analyze {
+            analyze = is_on;
         }
     }
     Ok(analyze)
