@@ -1,4 +1,4 @@
-//! What the programs of this package share: LINEITEM, as a file and as records; databases for it; tables of other kinds.
+//! What the programs of this package share: LINEITEM, as a file and as records; databases for it; tables of other kinds; SQL sessions, and threads that drive them.
 
 pub mod data;
 pub mod database;
@@ -6,3 +6,5 @@ pub mod inputs;
 pub mod random;
 #[cfg(feature = "rocksdb")]
 pub mod rocks;
+pub mod sessions;
+pub mod terminals;

@@ -4,8 +4,8 @@
 //! that is going to be killed writes its acknowledgements to files, a line each, after the commit
 //! has returned: what is written outlives it.
 
-use crate::connection::{Connection, Done, Failure, number};
 use crate::population::LOADED;
+use pagefold_lab_engine::sessions::{Connection, Done, Failure, number};
 use pagefold_types::Value;
 use std::collections::HashMap;
 

@@ -4,9 +4,9 @@
 //! Condition 11 is about a database that was just loaded. Here what the run has delivered is added,
 //! so it holds later, too. The two of our own find changes of stock and customers that were lost.
 
-use crate::connection::{Connection, Done, Failure};
 use crate::population::LOADED;
 use crate::schema::Scale;
+use pagefold_lab_engine::sessions::{Connection, Done, Failure};
 use pagefold_types::Value;
 
 /// A condition.

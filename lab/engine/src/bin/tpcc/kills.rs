@@ -2,14 +2,15 @@
 //! and looks whether everything is as it was told; again and again, on the same database.
 
 use crate::acknowledged::{Acknowledged, read};
-use crate::connection::Failure;
 use crate::options::Options;
-use crate::ours::{Ours, open, settings};
 use crate::random::Draw;
+use crate::statements::all;
 use crate::{conditions, driver};
 use pagefold_engine::Silent;
 use pagefold_io::{Clock, OsClock, OsStorage, Storage};
 use pagefold_lab_engine::data::Outcome;
+use pagefold_lab_engine::sessions::Failure;
+use pagefold_lab_engine::sessions::ours::{Ours, open, settings};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,7 +29,7 @@ pub(crate) fn child(options: &Options, directory: &Path, told_to: &Path) -> Outc
     plan.is_loud = false;
     let of = options.used();
     println!("{READY}");
-    driver::drive(&plan, &|| Ok(Box::new(Ours::new(&database, &of)?)))?;
+    driver::drive(&plan, &|| Ok(Box::new(Ours::new(&database, &of, all())?)))?;
     Err("nobody killed it".into())
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn run(options: &Options, directory: &Path, told: &Path) -> Outcome<(
         let began = Instant::now();
         let database = open(directory, options.memory_bytes())?;
         let recovered = began.elapsed();
-        let mut connection = Ours::new(&database, &options.used())?;
+        let mut connection = Ours::new(&database, &options.used(), all())?;
         conditions::check(&mut connection, options.scale())?;
         let found = acknowledged.compare(&mut connection)?;
         drop(connection);

@@ -10,18 +10,14 @@
 
 mod acknowledged;
 mod conditions;
-mod connection;
 mod driver;
 mod input;
 mod kills;
 mod options;
-mod ours;
 mod population;
 mod random;
 mod report;
 mod schema;
-#[cfg(feature = "rivals")]
-mod sqlite;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -30,13 +26,16 @@ mod transactions;
 
 use acknowledged::Acknowledged;
 use clap::Parser;
-use connection::{Connection, Done};
 use driver::{Measured, drive};
 use options::Options;
-use ours::Ours;
 use pagefold_lab::measure::Clock;
 use pagefold_lab_engine::data::Outcome;
+use pagefold_lab_engine::sessions::ours::{self, Ours};
+use pagefold_lab_engine::sessions::{Access, Connection, Done};
+use pagefold_types::Value;
 use report::sizes;
+use schema::definitions;
+use statements::all;
 use std::path::Path;
 use std::time::Instant;
 use timed::Timed;
@@ -82,13 +81,14 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
     let directory = folder.join("pagefold");
     std::fs::create_dir_all(&directory)?;
     let database = ours::open(&directory, options.memory_bytes())?;
-    ours::create(&database, &options.method, !options.no_foreign_keys)?;
-    let mut connection = Ours::new(&database, &options.used())?;
+    ours::create(&database, &definitions(!options.no_foreign_keys, |_| format!(" WITH (compress = '{}')", options.method)))?;
+    let mut connection = Ours::new(&database, &options.used(), all())?;
     load("pagefold", &mut connection, options)?;
     if options.explain {
-        connection.begin(connection::Access::Read)?;
-        for (query, lines) in connection.explain()? {
-            println!("{}\n  {}\n", query.text(), lines.join("\n  "));
+        connection.begin(Access::Read)?;
+        for query in all() {
+            let lines = connection.plan(query.text, &vec![Value::Int(1); statements::parameters(query)])?;
+            println!("{}\n  {}\n", query.text, lines.join("\n  "));
         }
         for condition in &conditions::CONDITIONS {
             let lines = connection.plan(condition.text, &(condition.params)(options.scale()))?;
@@ -106,8 +106,8 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
     database.engine().checkpoint()?;
     println!("loaded: {}", sizes(&directory)?);
     let of = options.used();
-    let measured = drive(&options.plan(), &|| with_times(options, Ours::new(&database, &of)?))?;
-    let mut connection = Ours::new(&database, &options.used())?;
+    let measured = drive(&options.plan(), &|| with_times(options, Ours::new(&database, &of, all())?))?;
+    let mut connection = Ours::new(&database, &options.used(), all())?;
     look(&mut connection, options, &measured)?;
     drop(connection);
     database.engine().checkpoint()?;
@@ -120,7 +120,7 @@ fn run_ours(options: &Options, folder: &Path) -> Outcome<Option<Measured>> {
 
 #[cfg(feature = "rivals")]
 fn run_sqlite(options: &Options, folder: &Path) -> Outcome<Measured> {
-    use sqlite::Sqlite;
+    use pagefold_lab_engine::sessions::sqlite::Sqlite;
     let directory = folder.join("sqlite");
     std::fs::create_dir_all(&directory)?;
     let file = directory.join("tpcc");
@@ -128,7 +128,7 @@ fn run_sqlite(options: &Options, folder: &Path) -> Outcome<Measured> {
     let cache = options.memory_bytes() / options.terminals;
     let open = |cache| Sqlite::open(&file, &options.synchronous, cache, foreign_keys, !options.sqlite_busy);
     let mut connection = open(options.memory_bytes())?;
-    connection.create(foreign_keys)?;
+    connection.create(&definitions(foreign_keys, |is_short| if is_short { " WITHOUT ROWID".into() } else { String::new() }))?;
     load("SQLite", &mut connection, options)?;
     drop(connection);
     println!("loaded: {}", sizes(&directory)?);

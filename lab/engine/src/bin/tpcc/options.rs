@@ -1,10 +1,10 @@
 //! What is asked for.
 
 use crate::driver::Plan;
-use crate::ours::Use;
 use crate::random::{Constants, Draw};
 use crate::schema::Scale;
 use clap::Parser;
+use pagefold_lab_engine::sessions::ours::Use;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The population that a run begins with (clause 4.3.3.1).
 
-use crate::connection::{Access, Connection, Done, amount, texts};
 use crate::random::{Constants, Draw, last_name};
 use crate::schema::{DISTRICTS, Scale};
+use pagefold_lab_engine::sessions::{Access, Connection, Done, amount, texts};
 use pagefold_types::Value;
 
 /// The moment of all that was there before the run, in microseconds: 2024-01-01.

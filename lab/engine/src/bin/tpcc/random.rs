@@ -39,18 +39,12 @@ pub(crate) struct Draw(Random);
 impl Draw {
     /// Seeds that are near each other draw far apart.
     pub(crate) fn new(seed: u64, stream: u64) -> Draw {
-        let mixed = (seed ^ stream.rotate_left(32)).wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mut random = Random((mixed ^ (mixed >> 29)) | 1);
-        for _ in 0..8 {
-            random.below(2);
-        }
-        Draw(random)
+        Draw(Random::of(seed, stream))
     }
 
     /// A number from `low` to `high`.
     pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
-        let count = usize::try_from(high - low + 1).expect("a range");
-        low + i64::try_from(self.0.below(count)).expect("within it")
+        self.0.between(low, high)
     }
 
     pub(crate) fn one_of(&mut self, percent: i64) -> bool {

@@ -1,18 +1,18 @@
 //! What a run came to, as a table.
 
-use crate::driver::Measured;
+use crate::driver::{Measured, OfKind};
 use crate::input::KINDS;
 use std::path::Path;
 
 impl Measured {
     /// New-Orders a minute, those included that were to be rolled back.
     pub(crate) fn new_orders_a_minute(&self) -> f64 {
-        self.took[0].latencies_us.len() as f64 / self.seconds * 60.0
+        self.kinds[0].took.latencies_us.len() as f64 / self.seconds * 60.0
     }
 
     /// Processor time of a transaction, on average, in milliseconds: other programs change it less.
     pub(crate) fn cpu_ms(&self) -> f64 {
-        let count: usize = self.took.iter().map(|took| took.latencies_us.len()).sum();
+        let count: usize = self.kinds.iter().map(|kind| kind.took.latencies_us.len()).sum();
         self.cpu_seconds * 1000.0 / count.max(1) as f64
     }
 
@@ -27,24 +27,18 @@ impl Measured {
             "  {:<14} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}  {:>8}  retries",
             "", "count", "a minute", "p50 ms", "p95 ms", "p99 ms", "max ms", "to undo"
         );
-        for (kind, took) in KINDS.iter().zip(&mut self.took) {
-            took.latencies_us.sort_unstable();
+        for (kind, OfKind { took, rolled_back }) in KINDS.iter().zip(&mut self.kinds) {
             let count = took.latencies_us.len();
-            let at = |share: f64| {
-                let place = ((count as f64 * share) as usize).min(count.saturating_sub(1));
-                f64::from(took.latencies_us.get(place).copied().unwrap_or(0)) / 1000.0
-            };
-            let retries: Vec<String> = took.retries.iter().map(|(state, count)| format!("{state} {count}")).collect();
             println!(
                 "  {:<14} {count:>9} {:>10.0} {:>9.3} {:>9.3} {:>9.3} {:>9.3}  {:>8}  {}",
                 kind.name(),
                 count as f64 / self.seconds * 60.0,
-                at(0.5),
-                at(0.95),
-                at(0.99),
-                at(1.0),
-                took.rolled_back,
-                retries.join(", ")
+                took.within_ms(0.5),
+                took.within_ms(0.95),
+                took.within_ms(0.99),
+                took.within_ms(1.0),
+                rolled_back,
+                took.retries_text()
             );
         }
         println!("  New-Orders in each tenth of the time: {:?}", self.tenths);

@@ -6,9 +6,7 @@
 //! Amounts that are added have their type said: a parameter beside a DECIMAL(12,2) is taken for one
 //! with 16 digits behind the point, and a `Value::Decimal` does not say how many it has.
 
-/// A statement, by its number in the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Query(pub(crate) usize);
+use pagefold_lab_engine::sessions::{Query, numbered};
 
 /// Declares each statement with its name.
 macro_rules! statements {
@@ -16,10 +14,10 @@ macro_rules! statements {
         #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "names of constants that are numbered")]
         #[derive(Clone, Copy)]
         enum Number { $($name,)* Count }
-        $(pub(crate) const $name: Query = Query(Number::$name as usize);)*
+        $(pub(crate) const $name: Query = Query { number: Number::$name as usize, text: $text };)*
         /// How many there are.
         pub(crate) const COUNT: usize = Number::Count as usize;
-        const TEXTS: [&str; COUNT] = [$($text,)*];
+        pub(crate) static TEXTS: [&str; COUNT] = [$($text,)*];
     };
 }
 
@@ -75,26 +73,14 @@ statements! {
         AND ol_o_id >= ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?";
 }
 
-impl Query {
-    pub(crate) fn text(self) -> &'static str {
-        TEXTS[self.0]
-    }
+/// Parameters of a statement.
+pub(crate) fn parameters(query: Query) -> usize {
+    query.text.matches('?').count()
+}
 
-    /// Without what SQLite does not know.
-    #[cfg(feature = "rivals")]
-    pub(crate) fn text_without_locks(self) -> &'static str {
-        self.text().trim_end_matches(" FOR UPDATE")
-    }
-
-    /// All of them.
-    pub(crate) fn all() -> impl Iterator<Item = Query> {
-        (0..COUNT).map(Query)
-    }
-
-    /// Its parameters.
-    pub(crate) fn parameters(self) -> usize {
-        self.text().matches('?').count()
-    }
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = Query> {
+    numbered(&TEXTS)
 }
 
 /// The statements that read a row of stock, for each district.

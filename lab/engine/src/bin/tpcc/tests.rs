@@ -3,13 +3,16 @@
 
 use crate::acknowledged::{Acknowledged, Change};
 use crate::conditions::{self, CONDITIONS};
-use crate::connection::{Access, Connection};
 use crate::driver::drive;
 use crate::options::Options;
-use crate::ours::{Ours, create, open};
 use crate::population::load;
+use crate::schema::definitions;
+use crate::statements::{all, parameters};
 use clap::Parser;
+use pagefold_lab_engine::sessions::ours::{Ours, create, open};
+use pagefold_lab_engine::sessions::{Access, Connection};
 use pagefold_sql::Database;
+use pagefold_types::Value;
 use std::path::Path;
 
 fn options(arguments: &str) -> Options {
@@ -19,8 +22,8 @@ fn options(arguments: &str) -> Options {
 
 fn loaded(directory: &Path, options: &Options) -> Database {
     let database = open(directory, options.memory_bytes()).unwrap();
-    create(&database, &options.method, true).unwrap();
-    load(&mut Ours::new(&database, &options.used()).unwrap(), options.scale(), options.seed).unwrap();
+    create(&database, &definitions(true, |_| format!(" WITH (compress = '{}')", options.method))).unwrap();
+    load(&mut Ours::new(&database, &options.used(), all()).unwrap(), options.scale(), options.seed).unwrap();
     database
 }
 
@@ -47,7 +50,7 @@ const BREAKS: [(&str, &[usize]); 15] = [
 fn each_condition_is_seen_to_fail() {
     let (directory, options) = (tempfile::tempdir().unwrap(), options("--method page"));
     let database = loaded(directory.path(), &options);
-    let mut connection = Ours::new(&database, &options.used()).unwrap();
+    let mut connection = Ours::new(&database, &options.used(), all()).unwrap();
     conditions::check(&mut connection, options.scale()).unwrap();
     let mut failed = std::collections::BTreeSet::new();
     for (text, wanted) in BREAKS {
@@ -71,15 +74,16 @@ fn each_condition_is_seen_to_fail() {
 fn every_statement_finds_its_rows_by_a_key() {
     let (directory, options) = (tempfile::tempdir().unwrap(), options(""));
     let database = loaded(directory.path(), &options);
-    let mut connection = Ours::new(&database, &options.used()).unwrap();
-    for (query, lines) in connection.explain().unwrap() {
+    let mut connection = Ours::new(&database, &options.used(), all()).unwrap();
+    for query in all() {
+        let lines = connection.plan(query.text, &vec![Value::Int(1); parameters(query)]).unwrap();
         let reads = |line: &&String| line.contains(" of ") && !line.contains("Foreign key");
         for line in lines.iter().filter(reads) {
-            assert!(line.contains("One row by") || line.contains("Index ") || line.contains("Keys of index "), "{}: {line}", query.text());
+            assert!(line.contains("One row by") || line.contains("Index ") || line.contains("Keys of index "), "{}: {line}", query.text);
         }
-        assert!(!lines.iter().any(|line| line.contains("Scan") || line.contains("Sort")), "{}: {lines:?}", query.text());
-        let is_insert = query.text().starts_with("INSERT");
-        assert!(is_insert || lines.iter().any(|line| line.contains("where")), "{}: {lines:?}", query.text());
+        assert!(!lines.iter().any(|line| line.contains("Scan") || line.contains("Sort")), "{}: {lines:?}", query.text);
+        let is_insert = query.text.starts_with("INSERT");
+        assert!(is_insert || lines.iter().any(|line| line.contains("where")), "{}: {lines:?}", query.text);
     }
 }
 
@@ -93,13 +97,13 @@ fn terminals_beside_each_other_leave_what_they_were_told() {
         let mut plan = options.plan();
         plan.is_loud = false;
         let of = options.used();
-        let measured = drive(&plan, &|| Ok(Box::new(Ours::new(&database, &of)?))).unwrap();
-        let mut connection = Ours::new(&database, &of).unwrap();
+        let measured = drive(&plan, &|| Ok(Box::new(Ours::new(&database, &of, all())?))).unwrap();
+        let mut connection = Ours::new(&database, &of, all()).unwrap();
         conditions::check(&mut connection, options.scale()).unwrap();
         let mut told = Acknowledged::default();
         told.add(measured.changes.iter().copied());
         told.compare(&mut connection).unwrap().check(false, 0).unwrap();
-        assert!(measured.took[0].latencies_us.len() > 10);
+        assert!(measured.kinds[0].took.latencies_us.len() > 10);
         // One that was told and is not there, and one that is there and was not told.
         told.add([Change::Payment { moment: 1, amount: 100 }]);
         let found = told.compare(&mut connection).unwrap();
@@ -115,12 +119,12 @@ fn terminals_beside_each_other_leave_what_they_were_told() {
 #[cfg(feature = "rivals")]
 #[test]
 fn sqlite_runs_the_same() {
-    use crate::sqlite::Sqlite;
+    use pagefold_lab_engine::sessions::sqlite::Sqlite;
     let (directory, options) = (tempfile::tempdir().unwrap(), options(""));
     let file = directory.path().join("tpcc");
     let open = || Sqlite::open(&file, "off", 1 << 22, true, true);
     let mut connection = open().unwrap();
-    connection.create(true).unwrap();
+    connection.create(&definitions(true, |is_short| if is_short { " WITHOUT ROWID".into() } else { String::new() })).unwrap();
     load(&mut connection, options.scale(), options.seed).unwrap();
     let mut plan = options.plan();
     plan.is_loud = false;

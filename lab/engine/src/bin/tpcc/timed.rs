@@ -1,7 +1,7 @@
 //! How long each statement takes, of all terminals together.
 
-use crate::connection::{Access, Connection, Done, Rows};
-use crate::statements::{COUNT, Query};
+use crate::statements::{COUNT, TEXTS};
+use pagefold_lab_engine::sessions::{Access, Connection, Done, Query, Rows};
 use pagefold_types::Value;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -49,11 +49,11 @@ impl<C: Connection> Connection for Timed<C> {
     }
 
     fn rows(&mut self, query: Query, params: &[Value]) -> Done<Rows> {
-        self.time(query.0, |connection| connection.rows(query, params))
+        self.time(query.number, |connection| connection.rows(query, params))
     }
 
     fn change(&mut self, query: Query, params: &[Value]) -> Done<u64> {
-        self.time(query.0, |connection| connection.change(query, params))
+        self.time(query.number, |connection| connection.change(query, params))
     }
 
     fn commit(&mut self) -> Done<()> {
@@ -74,7 +74,7 @@ pub(crate) fn print() {
     let all = std::mem::replace(&mut *ALL.lock().expect("nobody panics with it"), [(0, Duration::ZERO); COUNT + OTHERS.len()]);
     let mut lines: Vec<(Duration, u64, &str)> = Vec::new();
     for (at, (count, took)) in all.into_iter().enumerate() {
-        let text = OTHERS.get(at.wrapping_sub(COUNT)).copied().unwrap_or_else(|| Query(at).text());
+        let text = OTHERS.get(at.wrapping_sub(COUNT)).copied().unwrap_or_else(|| TEXTS[at]);
         if count > 0 {
             lines.push((took, count, text));
         }

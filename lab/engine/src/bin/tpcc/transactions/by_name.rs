@@ -1,8 +1,8 @@
 //! The customer of a last name: of several the middle one, by their first names, rounded up.
 
-use crate::connection::{Connection, Done, Failure, number, texts};
 use crate::input::Customer;
 use crate::statements::CUSTOMERS_BY_NAME;
+use pagefold_lab_engine::sessions::{Connection, Done, Failure, number, texts};
 use pagefold_types::Value;
 
 pub(super) fn customer(connection: &mut dyn Connection, (warehouse, district): (i64, i64), customer: &Customer) -> Done<i64> {

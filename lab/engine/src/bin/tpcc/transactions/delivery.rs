@@ -2,10 +2,10 @@
 //! not queued.
 
 use crate::acknowledged::Change;
-use crate::connection::{Connection, Done, amount, change, number, one};
 use crate::input::Delivery;
 use crate::schema::DISTRICTS;
 use crate::statements::{DELETE_NEW_ORDER, DELIVER_CUSTOMER, DELIVER_LINES, DELIVER_ORDER, OLDEST_NEW_ORDER, SUM_LINES};
+use pagefold_lab_engine::sessions::{Connection, Done, amount, change, number, one};
 use pagefold_types::Value;
 
 pub(super) fn run(connection: &mut dyn Connection, input: Delivery, moment: i64) -> Done<Vec<Change>> {

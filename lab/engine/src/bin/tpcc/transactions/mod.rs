@@ -14,8 +14,8 @@ mod payment;
 mod stock_level;
 
 use crate::acknowledged::Change;
-use crate::connection::{Access, Connection, Done};
 use crate::input::Input;
+use pagefold_lab_engine::sessions::{Access, Connection, Done};
 
 /// How a transaction ended.
 #[derive(Debug)]

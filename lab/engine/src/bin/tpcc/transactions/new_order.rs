@@ -1,11 +1,11 @@
 //! New-Order (clause 2.4.2.2).
 
 use crate::acknowledged::Change;
-use crate::connection::{Connection, Done, amount, change, number, one};
 use crate::input::NewOrder;
 use crate::statements::{
     CUSTOMER_DISCOUNT, INSERT_LINE, INSERT_NEW_ORDER, INSERT_ORDER, ITEM, NEXT_ORDER, UPDATE_STOCK, WAREHOUSE_TAX, stock_of,
 };
+use pagefold_lab_engine::sessions::{Connection, Done, amount, change, number, one};
 use pagefold_types::Value;
 
 /// None: an item is not there.

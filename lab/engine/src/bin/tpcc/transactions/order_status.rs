@@ -1,9 +1,9 @@
 //! Order-Status (clause 2.6.2.2).
 
 use super::by_name;
-use crate::connection::{Connection, Done, Failure, number, one};
 use crate::input::OrderStatus;
 use crate::statements::{CUSTOMER_STATUS, LAST_ORDER, LINES};
+use pagefold_lab_engine::sessions::{Connection, Done, Failure, number, one};
 use pagefold_types::Value;
 
 pub(super) fn run(connection: &mut dyn Connection, input: &OrderStatus) -> Done<()> {

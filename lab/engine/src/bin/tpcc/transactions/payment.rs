@@ -2,9 +2,9 @@
 
 use super::by_name;
 use crate::acknowledged::Change;
-use crate::connection::{Connection, Done, amount, change, one, text, texts};
 use crate::input::Payment;
 use crate::statements::{CUSTOMER_TO_PAY, INSERT_HISTORY, PAY, PAY_BADLY, PAY_DISTRICT, PAY_WAREHOUSE};
+use pagefold_lab_engine::sessions::{Connection, Done, amount, change, one, text, texts};
 use pagefold_types::Value;
 
 const CREDIT: usize = 10;

@@ -1,8 +1,8 @@
 //! Stock-Level (clause 2.8.2.2): items of the last 20 orders of which little is left.
 
-use crate::connection::{Connection, Done, number, one};
 use crate::input::StockLevel;
 use crate::statements::{DISTRICT_NEXT, LOW_STOCK};
+use pagefold_lab_engine::sessions::{Connection, Done, number, one};
 use pagefold_types::Value;
 
 pub(super) fn run(connection: &mut dyn Connection, input: StockLevel) -> Done<()> {

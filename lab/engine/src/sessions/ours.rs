@@ -1,8 +1,6 @@
 //! pagefold: a session for each terminal.
 
-use crate::connection::{Access, Connection, Done, Failure, Rows, text};
-use crate::schema::definitions;
-use crate::statements::Query;
+use super::{Access, Connection, Done, Failure, Query, Rows, text};
 use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
 use pagefold_engine::pool::PoolSettings;
 use pagefold_io::{OsClock, OsStorage};
@@ -13,28 +11,37 @@ use std::sync::Arc;
 
 /// How a database is used.
 #[derive(Clone, Debug)]
-pub(crate) struct Use {
+pub struct Use {
     /// That of transactions that change something.
-    pub(crate) isolation: String,
-    pub(crate) synchronous: String,
+    pub isolation: String,
+    /// Do commits wait for the device: off, relaxed (until the log is written), on.
+    pub synchronous: String,
 }
 
-pub(crate) fn settings(memory_bytes: usize) -> Settings {
+/// Those of a database with this much memory for its pools.
+#[must_use]
+pub fn settings(memory_bytes: usize) -> Settings {
     Settings { pools: PoolSettings { memory_bytes, ..PoolSettings::default() }, ..Settings::default() }
 }
 
 /// Opens a database, or makes it; after a crash it is recovered first.
-pub(crate) fn open(directory: &Path, memory_bytes: usize) -> Done<Database> {
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn open(directory: &Path, memory_bytes: usize) -> Done<Database> {
     let engine = Engine::open(Arc::new(OsStorage), Arc::new(OsClock), directory, OpenMode::Create, settings(memory_bytes));
     let engine = engine.map_err(|error| Failure::fatal(format!("{}: {error}", directory.display())))?;
     Ok(Database::new(Arc::new(engine)))
 }
 
-/// Makes the tables.
-pub(crate) fn create(database: &Database, method: &str, foreign_keys: bool) -> Done<()> {
+/// Runs the texts that make the tables.
+///
+/// # Errors
+/// When one of them cannot be run.
+pub fn create(database: &Database, definitions: &[String]) -> Done<()> {
     let mut session = database.session();
-    for text in definitions(foreign_keys, |_| format!(" WITH (compress = '{method}')")) {
-        session.execute(&text, &[]).and_then(Answer::rows).map_err(|error| failure(&error, &text))?;
+    for text in definitions {
+        session.execute(text, &[]).and_then(Answer::rows).map_err(|error| failure(&error, text))?;
     }
     Ok(())
 }
@@ -48,7 +55,8 @@ fn failure(error: &SqlError, text: &str) -> Failure {
 }
 
 /// A session with its statements.
-pub(crate) struct Ours {
+#[derive(Debug)]
+pub struct Ours {
     session: Session,
     statements: Vec<Statement>,
     begin_write: Statement,
@@ -58,12 +66,16 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    pub(crate) fn new(database: &Database, of: &Use) -> Done<Ours> {
+    /// A session that has prepared these statements, which are numbered.
+    ///
+    /// # Errors
+    /// When one of them cannot be prepared.
+    pub fn new(database: &Database, of: &Use, queries: impl IntoIterator<Item = Query>) -> Done<Ours> {
         let mut session = database.session();
         let set = format!("SET synchronous_commit = {}", of.synchronous);
         session.execute(&set, &[]).and_then(Answer::rows).map_err(|error| failure(&error, &set))?;
         let mut prepare = |text: &str| session.prepare(text).map_err(|error| failure(&error, text));
-        let statements = Query::all().map(|query| prepare(query.text())).collect::<Done<_>>()?;
+        let statements = queries.into_iter().map(|query| prepare(query.text)).collect::<Done<_>>()?;
         let begin_write = prepare(&format!("BEGIN ISOLATION LEVEL {}", of.isolation))?;
         let reads = if of.isolation == "serializable" { "serializable" } else { "repeatable read" };
         let begin_read = prepare(&format!("BEGIN ISOLATION LEVEL {reads} READ ONLY"))?;
@@ -71,17 +83,11 @@ impl Ours {
         Ok(Ours { session, statements, begin_write, begin_read, commit, rollback })
     }
 
-    /// The plan of each statement.
-    pub(crate) fn explain(&mut self) -> Done<Vec<(Query, Vec<String>)>> {
-        let mut explained = Vec::new();
-        for query in Query::all() {
-            explained.push((query, self.plan(query.text(), &vec![Value::Int(1); query.parameters()])?));
-        }
-        Ok(explained)
-    }
-
     /// The plan of a text, line by line.
-    pub(crate) fn plan(&mut self, of: &str, params: &[Value]) -> Done<Vec<String>> {
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn plan(&mut self, of: &str, params: &[Value]) -> Done<Vec<String>> {
         let rows = self.say(&format!("EXPLAIN {of}"), params)?;
         rows.iter().map(|row| text(&row[0]).map(str::to_owned)).collect()
     }
@@ -98,11 +104,11 @@ impl Connection for Ours {
     }
 
     fn rows(&mut self, query: Query, params: &[Value]) -> Done<Rows> {
-        run(&mut self.session, &self.statements[query.0], params, |answer| answer.rows())
+        run(&mut self.session, &self.statements[query.number], params, |answer| answer.rows())
     }
 
     fn change(&mut self, query: Query, params: &[Value]) -> Done<u64> {
-        run(&mut self.session, &self.statements[query.0], params, |answer| Ok(answer.count()))
+        run(&mut self.session, &self.statements[query.number], params, |answer| Ok(answer.count()))
     }
 
     fn commit(&mut self) -> Done<()> {

@@ -4,9 +4,7 @@
 //! the others wait in line in this process, which wakes the next one at once, or, if that is asked
 //! for, by SQLite's busy handler, which sleeps and looks again.
 
-use crate::connection::{Access, Connection, Done, Failure, Rows};
-use crate::schema::definitions;
-use crate::statements::Query;
+use super::{Access, Connection, Done, Failure, Query, Rows};
 use pagefold_types::Value;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, ToSql, params_from_iter};
@@ -17,7 +15,9 @@ use std::time::Duration;
 /// Who has it may change something.
 static WRITER: Mutex<()> = Mutex::new(());
 
-pub(crate) struct Sqlite {
+/// A connection.
+#[derive(Debug)]
+pub struct Sqlite {
     connection: rusqlite::Connection,
     waits_in_line: bool,
     turn: Option<MutexGuard<'static, ()>>,
@@ -56,7 +56,11 @@ fn value(value: ValueRef<'_>) -> Value {
 }
 
 impl Sqlite {
-    pub(crate) fn open(file: &Path, synchronous: &str, cache_bytes: usize, foreign_keys: bool, waits_in_line: bool) -> Done<Sqlite> {
+    /// Opens a database, or makes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(file: &Path, synchronous: &str, cache_bytes: usize, foreign_keys: bool, waits_in_line: bool) -> Done<Sqlite> {
         let connection = rusqlite::Connection::open(file).map_err(|error| failure(&error, "open"))?;
         let synchronous = if synchronous == "on" { "FULL" } else { "OFF" };
         let pragmas = format!(
@@ -69,9 +73,13 @@ impl Sqlite {
         Ok(Sqlite { connection, waits_in_line, turn: None })
     }
 
-    pub(crate) fn create(&mut self, foreign_keys: bool) -> Done<()> {
-        for text in definitions(foreign_keys, |is_short| if is_short { " WITHOUT ROWID".into() } else { String::new() }) {
-            self.connection.execute_batch(&text).map_err(|error| failure(&error, &text))?;
+    /// Runs the texts that make the tables.
+    ///
+    /// # Errors
+    /// When one of them cannot be run.
+    pub fn create(&mut self, definitions: &[String]) -> Done<()> {
+        for text in definitions {
+            self.connection.execute_batch(text).map_err(|error| failure(&error, text))?;
         }
         Ok(())
     }
