@@ -6,13 +6,14 @@ usage() {
     cat <<'TEXT'
 Usage: scripts/endurance.sh [--hours N] [--log FILE] [STEP...]
 
-Runs the endurance tests of crates/engine in their long forms, one after the other; without STEP all of them. Each step
+Runs the endurance tests in their long forms, one after the other; without STEP all of them. Each step
 is logged with its time and its result; a step that fails does not end the run. Exits 1 when any has failed, 2 on wrong
 use. What a step has printed is in FILE.d/STEP.
 
   bank        banks of all methods, killed and with a full disk, for a share of the time
   bank-kills  the same, 500 kills
   kill        1,000 kills of eight writers
+  utilities   utilities of the program, 1,000 kills
   soak        updates under a held reader, for a share of the time
   simulation  a crash at every I/O call, 1,000,000 distinct images for each hour
   full-disk   a disk that is full at any call: 100 runs for each hour
@@ -24,11 +25,11 @@ use. What a step has printed is in FILE.d/STEP.
 
 A variable that is set already counts: PAGEFOLD_BANK_SECONDS, PAGEFOLD_BANK_KILLS, PAGEFOLD_BANK_METHOD, PAGEFOLD_BANK_SEED,
 PAGEFOLD_SOAK_SECONDS, PAGEFOLD_SIMULATION_IMAGES, PAGEFOLD_SIMULATION_SEED, PAGEFOLD_FULL_DISK_RUNS, PAGEFOLD_GROWTH_CHANGES,
-PAGEFOLD_MODEL_PROGRAMS, PAGEFOLD_MODEL_COMMITS.
+PAGEFOLD_MODEL_PROGRAMS, PAGEFOLD_MODEL_COMMITS, PAGEFOLD_KILLS.
 TEXT
 }
 
-all=(bank bank-kills kill soak simulation full-disk growth model)
+all=(bank bank-kills kill utilities soak simulation full-disk growth model)
 hours=1
 log=""
 steps=()
@@ -75,6 +76,10 @@ bank-kills() {
 
 kill() {
     engine kill --ignored
+}
+
+utilities() {
+    PAGEFOLD_KILLS="${PAGEFOLD_KILLS:-1000}" cargo test --quiet -p pagefold-cli --test killed_utilities -- --nocapture
 }
 
 soak() {

@@ -11,7 +11,7 @@
 //! * `system`: tables that say what there is
 //! * `temporary`: tables of a session
 //! * `sequences`: numbers that are given once
-//! * `copy`: COPY: its text, the rows in it
+//! * `copy`: COPY: its text, the rows in it; files of columns, which somebody else reads
 //! * `cursor`: DECLARE, FETCH, MOVE, CLOSE
 //! * `define`: tables, indexes and views that come and go
 //! * `utility`: ANALYZE, REORG, ESTIMATE and others, which somebody else does
@@ -45,6 +45,7 @@ mod utility;
 
 pub use answer::{Answer, Column};
 pub use catalog::is_system as is_system_relation;
+pub use copy::columnar::{ColumnFiles, ColumnFormat, FileColumn, RowTaker};
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
 pub use parse::quoted_where_needed as quoted_name;

@@ -41,29 +41,43 @@ pub struct AlterReport {
     pub reorg: Option<ReorgReport>,
 }
 
-/// Alters a table, partitioned table or index. What is to be written anew is so after the rest is committed.
+impl Attributes {
+    /// Is something written anew?
+    fn reorganizes(&self) -> bool {
+        self.anew.method.is_some() || self.anew.page_bytes.is_some() || self.anew.format.is_some()
+    }
+
+    /// PCTFREE, unless what is written anew has it then: it changes with that, or not at all.
+    fn pctfree_alone(&self) -> Option<u8> {
+        self.pctfree.filter(|_| !self.reorganizes())
+    }
+}
+
+/// Alters a table, partitioned table or index. What is to be written anew is so after MAXROWS and the pool are committed.
 ///
 /// # Errors
-/// When there is none of this name, or it cannot be so; a value that forbids it is named with its row. Nothing has changed then, unless it was a REORG that failed.
+/// When there is none of this name, or it cannot be so; a value that forbids it is named with its row. Nothing has changed then, unless a REORG failed, which MAXROWS and the pool do not wait for.
 pub fn alter(database: &Database, name: &str, alteration: &Alteration, progress: &dyn Progress) -> Result<AlterReport> {
     let is_index = database.table(name).is_err() && database.partitioned_table(name).is_err() && database.index(name).is_ok();
     if is_index { alter_index(database, name, alteration, progress) } else { alter_table(database, name, alteration, progress) }
 }
 
 fn alter_table(database: &Database, name: &str, alteration: &Alteration, progress: &dyn Progress) -> Result<AlterReport> {
+    let is_whole = database.table(name).is_err() && database.partitioned_table(name).is_ok();
     let changes = match alteration {
         Alteration::Table(changes) => changes.clone(),
         Alteration::Rename(to) => vec![TableChange::Rename(to.clone())],
         Alteration::Set(set) => {
+            // Partitions are written anew one by one, and what comes later is as the whole.
+            let pctfree = if is_whole { set.pctfree } else { set.pctfree_alone() };
             let changes =
-                [set.pctfree.map(TableChange::Pctfree), set.maxrows.map(TableChange::Maxrows), set.pool.clone().map(TableChange::Pool)];
+                [pctfree.map(TableChange::Pctfree), set.maxrows.map(TableChange::Maxrows), set.pool.clone().map(TableChange::Pool)];
             changes.into_iter().flatten().collect()
         }
     };
     if matches!(alteration, Alteration::Set(set) if set.anew.format.is_some()) {
         return Err(Error::Usage(format!("\"{name}\" is no index: it has a compression, not a format")));
     }
-    let is_whole = database.table(name).is_err() && database.partitioned_table(name).is_ok();
     if !changes.is_empty() {
         let mut transaction = database.begin(TransactionOptions::default());
         match is_whole {
@@ -86,7 +100,7 @@ fn alter_index(database: &Database, name: &str, alteration: &Alteration, progres
             return Err(Error::Usage(format!("\"{name}\" is an index: MAXROWS is one of tables")));
         }
         Alteration::Set(set) => {
-            [set.pctfree.map(IndexChange::Pctfree), set.pool.clone().map(IndexChange::Pool)].into_iter().flatten().collect()
+            [set.pctfree_alone().map(IndexChange::Pctfree), set.pool.clone().map(IndexChange::Pool)].into_iter().flatten().collect()
         }
     };
     if !changes.is_empty() {
@@ -108,8 +122,9 @@ fn finish(database: &Database, kind: &'static str, name: &str, alteration: &Alte
     let report = AlterReport { kind, name: name.into(), reorg: None };
     match alteration {
         Alteration::Rename(to) => Ok(AlterReport { name: to.clone(), ..report }),
-        Alteration::Set(Attributes { anew, .. }) if anew.method.is_some() || anew.page_bytes.is_some() || anew.format.is_some() => {
-            Ok(AlterReport { reorg: Some(reorg(database, name, anew, progress)?), ..report })
+        Alteration::Set(set) if set.reorganizes() => {
+            let anew = ReorgOptions { pctfree: set.pctfree.or(set.anew.pctfree), ..set.anew.clone() };
+            Ok(AlterReport { reorg: Some(reorg(database, name, &anew, progress)?), ..report })
         }
         _ => Ok(report),
     }

@@ -71,7 +71,7 @@ fn alteration(command: &AlterCommand) -> (&'static str, Alteration) {
         AlterCommand::DropNotNull { column } => ("drop-not-null", one(TableChange::DropNotNull(column.clone()))),
         AlterCommand::Set { attributes } => {
             let mut set = attributes.0.clone();
-            set.anew = ReorgOptions { pctfree: set.pctfree, costs: Costs::Measured, ..set.anew };
+            set.anew = ReorgOptions { costs: Costs::Measured, ..set.anew };
             ("set", Alteration::Set(set))
         }
     }

@@ -1,5 +1,6 @@
 //! Arrow IPC as a source: files and streams.
 
+use super::arrow_lengths::{check_file, check_stream};
 use super::input::Input;
 use super::open::{Batches, Source};
 use super::parquet::{chain, decided, guard, place, same_columns};
@@ -96,6 +97,9 @@ impl ArrowSource {
             let is_stream = bytes < 6 || pagefold_io::read_exact_at(&*file, &mut magic, 0).is_err() || magic != *FILE_MAGIC;
             let schema = Arc::new(arrow_schema::Schema::empty());
             let mut found = ArrowFile { path, compression, file, is_stream, bytes, rows: 0, schema };
+            let checked =
+                guard(&found.path, || Ok(if is_stream { check_stream(&*found.file, bytes) } else { check_file(&*found.file, bytes) }))?;
+            checked.map_err(|e| damaged(&found.path, e))?;
             let (batches, schema) = found.open()?;
             // One pass counts the rows.
             let mut batches = batches;

@@ -1,6 +1,7 @@
 //! Files as sources of batches.
 
 mod arrow;
+mod arrow_lengths;
 mod input;
 mod open;
 mod parquet;

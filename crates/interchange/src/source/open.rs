@@ -128,6 +128,17 @@ impl Inputs {
         Ok(Inputs(paths.iter().map(|path| Input::open(storage, path)).collect::<Result<_, _>>()?))
     }
 
+    /// What the first of them is: "Parquet", "Arrow", "JSON lines" or "text".
+    #[must_use]
+    pub fn format(&self) -> Option<&'static str> {
+        self.0.first().map(|input| match input.kind {
+            FileKind::Parquet => "Parquet",
+            FileKind::Arrow => "Arrow",
+            FileKind::Json => "JSON lines",
+            FileKind::Text => "text",
+        })
+    }
+
     /// A source of their rows.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -129,6 +129,10 @@ impl ParquetSource {
             let group_rows = metadata.metadata().row_groups().iter().map(|g| u64::try_from(g.num_rows()).unwrap_or(0));
             // A damaged file may say anything.
             let rows = group_rows.fold(0, u64::saturating_add);
+            let told = metadata.metadata().file_metadata().num_rows();
+            if u64::try_from(told) != Ok(rows) {
+                return Err(damaged(&path, format!("it says that it has {told} rows, and {rows} in its row groups")));
+            }
             let batch_rows = batch_rows(&metadata);
             files.push(ParquetFile { path, compression, file, metadata, page_index: None, rows, bytes, batch_rows });
         }
@@ -151,7 +155,13 @@ impl ParquetSource {
 }
 
 fn batch_rows(metadata: &ArrowReaderMetadata) -> usize {
-    let widest = metadata.metadata().row_groups().iter().map(|g| g.total_byte_size() / g.num_rows().max(1)).max().unwrap_or(0);
+    // Long values that come often take little of the file, and all of their length here.
+    let bytes = |group: &RowGroupMetaData| {
+        let in_memory =
+            |column: &ColumnChunkMetaData| column.unencoded_byte_array_data_bytes().unwrap_or(0).max(column.uncompressed_size());
+        group.columns().iter().map(in_memory).fold(0, i64::saturating_add).max(group.total_byte_size())
+    };
+    let widest = metadata.metadata().row_groups().iter().map(|g| bytes(g) / g.num_rows().max(1)).max().unwrap_or(0);
     usize::try_from(BATCH_BYTES / widest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
 }
 

@@ -21,6 +21,8 @@
 //! ```
 
 #[cfg(feature = "arrow")]
+mod column_files;
+#[cfg(feature = "arrow")]
 mod utilities;
 
 pub use pagefold_sql::{

@@ -7,7 +7,8 @@ use super::foreign_key::Reach;
 use super::scope::{Source, table_columns};
 use super::{Binder, Output, TEXT};
 use crate::catalog::{self, Found, TableRef};
-use crate::copy::options::{Columns, CopyFormat};
+use crate::copy::columnar::ColumnFormat;
+use crate::copy::options::{Columns, CopyFormat, TextFormat, no_file};
 use crate::copy::statement::{CopyEnd, CopySource, CopyStatement};
 use crate::expression::{Expr, Typed, make};
 use crate::parse::{At, identifier, object_name, parse_query, short_name};
@@ -21,12 +22,27 @@ use std::sync::Arc;
 /// COPY FROM.
 #[derive(Debug)]
 pub(crate) struct CopyFromPlan {
-    /// What is done with a row of values, one for each field. Its own source has none.
+    /// What is done with a row of values, one for each of the columns that are copied. Its own source has none.
     pub(crate) insert: InsertPlan,
-    pub(crate) fields: Vec<CopyField>,
+    /// These columns, by number.
+    pub(crate) targets: Vec<usize>,
     /// Of a row with all columns of the table, before generated ones are computed.
     pub(crate) condition: Option<Expr>,
-    pub(crate) format: CopyFormat,
+    pub(crate) input: CopyInput,
+}
+
+/// Where the rows come from.
+#[derive(Debug)]
+pub(crate) enum CopyInput {
+    Text(TextInput),
+    Columns { format: ColumnFormat, file: String },
+}
+
+#[derive(Debug)]
+pub(crate) struct TextInput {
+    pub(crate) format: TextFormat,
+    /// For each column that is copied.
+    pub(crate) fields: Vec<CopyField>,
     /// `None`: whoever runs it gives the text.
     pub(crate) file: Option<String>,
 }
@@ -47,9 +63,21 @@ pub(crate) struct CopyToPlan {
     pub(crate) source: Plan,
     pub(crate) names: Vec<String>,
     pub(crate) types: Vec<DataType>,
+    pub(crate) output: CopyOutput,
+}
+
+/// Where rows go.
+#[derive(Debug)]
+pub(crate) enum CopyOutput {
+    Text(TextOutput),
+    Columns { format: ColumnFormat, file: String },
+}
+
+#[derive(Debug)]
+pub(crate) struct TextOutput {
+    pub(crate) format: TextFormat,
     /// For each column: it is quoted whatever it has.
     pub(crate) quoted: Vec<bool>,
-    pub(crate) format: CopyFormat,
     /// `None`: whoever runs it takes the text.
     pub(crate) file: Option<String>,
 }
@@ -59,20 +87,13 @@ impl Binder<'_> {
         let CopySource::Table { name, columns } = &copy.source else { return Err(SqlError::syntax("COPY FROM of a query")) };
         let table = TableRef::find(self.transaction, &object_name(name)?).at_span(name.span())?;
         let targets = copied_columns(&table, columns)?;
-        let mut fields = Vec::with_capacity(targets.len());
-        let names: Vec<String> = targets.iter().map(|column| table.schema.columns()[*column].name.clone()).collect();
-        let not_null = self.forced(&copy.format.force_not_null, "FORCE_NOT_NULL", &names)?;
-        let null = self.forced(&copy.format.force_null, "FORCE_NULL", &names)?;
-        for (at, column) in targets.iter().enumerate() {
-            let own = &table.schema.columns()[*column];
-            let text = Typed::of(Expr::Slot(0), TEXT);
-            // A text that is too long is no value of the column, where a cast would cut it.
-            let value = match own.data_type.is_text() {
-                true => make::assign(text, &own.data_type, &own.name, self.params)?,
-                false => make::cast(text, own.data_type, self.params)?,
-            };
-            fields.push(CopyField { name: own.name.clone(), value: value.expr, force_not_null: not_null[at], force_null: null[at] });
-        }
+        let input = match (&copy.format, &copy.end) {
+            (CopyFormat::Text(format), end) => {
+                CopyInput::Text(TextInput { format: format.clone(), fields: self.copy_fields(format, &table, &targets)?, file: file(end) })
+            }
+            (CopyFormat::Columns(format), CopyEnd::File(name)) => CopyInput::Columns { format: *format, file: name.clone() },
+            (CopyFormat::Columns(format), CopyEnd::Client) => return Err(no_file(*format)),
+        };
         let value_of = |binder: &mut Self, column| match targets.iter().position(|target| *target == column) {
             Some(at) => Ok(Expr::Slot(at)),
             None => binder.default_of(&table, column),
@@ -92,7 +113,26 @@ impl Binder<'_> {
             reads_own: false,
             beforehand: Vec::new(),
         };
-        Ok(CopyFromPlan { insert, fields, condition, format: copy.format.clone(), file: file(copy) })
+        Ok(CopyFromPlan { insert, targets, condition, input })
+    }
+
+    /// How each column comes of a text.
+    fn copy_fields(&mut self, format: &TextFormat, table: &TableRef, targets: &[usize]) -> SqlResult<Vec<CopyField>> {
+        let mut fields = Vec::with_capacity(targets.len());
+        let names: Vec<String> = targets.iter().map(|column| table.schema.columns()[*column].name.clone()).collect();
+        let not_null = forced(&format.force_not_null, "FORCE_NOT_NULL", &names)?;
+        let null = forced(&format.force_null, "FORCE_NULL", &names)?;
+        for (at, column) in targets.iter().enumerate() {
+            let own = &table.schema.columns()[*column];
+            let text = Typed::of(Expr::Slot(0), TEXT);
+            // A text that is too long is no value of the column, where a cast would cut it.
+            let value = match own.data_type.is_text() {
+                true => make::assign(text, &own.data_type, &own.name, self.params)?,
+                false => make::cast(text, own.data_type, self.params)?,
+            };
+            fields.push(CopyField { name: own.name.clone(), value: value.expr, force_not_null: not_null[at], force_null: null[at] });
+        }
+        Ok(fields)
     }
 
     /// WHERE: of the row as it is given.
@@ -129,8 +169,15 @@ impl Binder<'_> {
         let planned = self.query(query)?;
         let (names, types): (Vec<String>, Vec<DataType>) =
             planned.outputs.into_iter().map(|Output { name, data_type }| (name, data_type)).unzip();
-        let quoted = self.forced(&copy.format.force_quote, "FORCE_QUOTE", &names)?;
-        Ok(CopyToPlan { source: planned.plan, names, types, quoted, format: copy.format.clone(), file: file(copy) })
+        let output = match (&copy.format, &copy.end) {
+            (CopyFormat::Text(format), end) => {
+                let quoted = forced(&format.force_quote, "FORCE_QUOTE", &names)?;
+                CopyOutput::Text(TextOutput { format: format.clone(), quoted, file: file(end) })
+            }
+            (CopyFormat::Columns(format), CopyEnd::File(name)) => CopyOutput::Columns { format: *format, file: name.clone() },
+            (CopyFormat::Columns(format), CopyEnd::Client) => return Err(no_file(*format)),
+        };
+        Ok(CopyToPlan { source: planned.plan, names, types, output })
     }
 
     /// The rows of a table as a query.
@@ -152,25 +199,25 @@ impl Binder<'_> {
         };
         parse_query(&format!("SELECT {} FROM {name}", names.join(", ")))
     }
-
-    /// For each column that is copied: is it one that an option names?
-    fn forced(&self, columns: &Columns, option: &str, names: &[String]) -> SqlResult<Vec<bool>> {
-        let Columns::Named(wanted) = columns else { return Ok(vec![true; names.len()]) };
-        let mut forced = vec![false; names.len()];
-        for ident in wanted {
-            let name = identifier(ident);
-            let Some(at) = names.iter().position(|own| *own == name) else {
-                let error = SqlError::new("42P10", format!("{option} column \"{name}\" not referenced by COPY"));
-                return Err(error.at_span(ident.span));
-            };
-            forced[at] = true;
-        }
-        Ok(forced)
-    }
 }
 
-fn file(copy: &CopyStatement) -> Option<String> {
-    match &copy.end {
+/// For each column that is copied: is it one that an option names?
+fn forced(columns: &Columns, option: &str, names: &[String]) -> SqlResult<Vec<bool>> {
+    let Columns::Named(wanted) = columns else { return Ok(vec![true; names.len()]) };
+    let mut forced = vec![false; names.len()];
+    for ident in wanted {
+        let name = identifier(ident);
+        let Some(at) = names.iter().position(|own| *own == name) else {
+            let error = SqlError::new("42P10", format!("{option} column \"{name}\" not referenced by COPY"));
+            return Err(error.at_span(ident.span));
+        };
+        forced[at] = true;
+    }
+    Ok(forced)
+}
+
+fn file(end: &CopyEnd) -> Option<String> {
+    match end {
         CopyEnd::Client => None,
         CopyEnd::File(name) => Some(name.clone()),
     }

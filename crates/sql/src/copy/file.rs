@@ -25,6 +25,11 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> SqlError {
     SqlError::new(sqlstate, format!("could not {what} file \"{}\": {error}", path.display()))
 }
 
+/// The path of a file to be read, which is there and no directory.
+pub(crate) fn path_to_read(database: &Database, name: &str) -> SqlResult<PathBuf> {
+    open(database, name).map(|_| PathBuf::from(name))
+}
+
 /// Opens a file to be read.
 pub(crate) fn open(database: &Database, name: &str) -> SqlResult<BufReader<FileReader>> {
     let path = Path::new(name);

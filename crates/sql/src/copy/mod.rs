@@ -1,15 +1,17 @@
-//! COPY: rows of a table or query as text, and text as rows of a table.
+//! COPY: rows of a table or query as text or columns of a file, and these as rows of a table.
 //!
 //! * `statement`: what the statement says
 //! * `options`: its options, and which of them go together
 //! * `record`: bytes to the texts of one row after the other
 //! * `write`: rows to bytes
+//! * `columnar`: files of columns that have types
 //! * `file`: files that are read and written
 //!
 //! Invariants:
 //! - what is written is read back as the same rows with the same options, unless NULL is written as a value may be;
-//! - no more than one record is kept of what is read or written, and that has at most [`RECORD_BYTES_MAX`] bytes.
+//! - no more than one record of text is kept of what is read or written, and that has at most [`RECORD_BYTES_MAX`] bytes.
 
+pub(crate) mod columnar;
 pub(crate) mod file;
 pub(crate) mod options;
 pub(crate) mod record;

@@ -2,15 +2,24 @@
 //!
 //! Invariant: an option that is taken does what it says. What only PostgreSQL does is refused.
 
-use super::statement::Direction;
+use super::columnar::ColumnFormat;
+use super::statement::{CopyEnd, Direction};
 use crate::parse::At;
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Span;
 
+/// What rows are copied to, or from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CopyFormat {
+    Text(TextFormat),
+    /// A file of columns.
+    Columns(ColumnFormat),
+}
+
 /// How the text is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CopyFormat {
+pub(crate) struct TextFormat {
     pub(crate) is_csv: bool,
     pub(crate) delimiter: u8,
     /// What stands for NULL.
@@ -46,7 +55,7 @@ pub(crate) enum Columns {
 }
 
 impl Columns {
-    const NONE: Columns = Columns::Named(Vec::new());
+    pub(crate) const NONE: Columns = Columns::Named(Vec::new());
 
     fn is_none(&self) -> bool {
         *self == Columns::NONE
@@ -144,9 +153,9 @@ impl All {
                 let span = setting.span;
                 let format = setting.text()?;
                 match format.as_str() {
-                    "text" | "csv" => {}
+                    "text" | "csv" | "parquet" | "arrow" => {}
                     "binary" => return Err(SqlError::unsupported("COPY in binary format").at_span(span)),
-                    "parquet" | "arrow" | "json" => {
+                    "json" => {
                         let error = SqlError::unsupported(format!("COPY format \"{format}\""));
                         return Err(error.with_hint("\"pagefold load\" and \"pagefold export\" read and write such files.").at_span(span));
                     }
@@ -181,9 +190,10 @@ impl All {
     }
 }
 
-/// The format that these options say.
-pub(super) fn check(settings: Vec<Setting>, direction: Direction) -> SqlResult<CopyFormat> {
+/// The format that these options say, or the name of the file.
+pub(super) fn check(settings: Vec<Setting>, direction: Direction, end: &CopyEnd) -> SqlResult<CopyFormat> {
     let mut known: Vec<String> = Vec::with_capacity(settings.len());
+    let other = settings.iter().find(|setting| setting.name != "format").map(|setting| (setting.name.to_uppercase(), setting.span));
     let mut all = All::default();
     for setting in settings {
         if known.contains(&setting.name) {
@@ -191,6 +201,21 @@ pub(super) fn check(settings: Vec<Setting>, direction: Direction) -> SqlResult<C
         }
         known.push(setting.name.clone());
         all.put(setting, direction)?;
+    }
+    let columns = match (all.format.as_deref(), end) {
+        (Some(format), _) => ColumnFormat::of_name(format),
+        (None, CopyEnd::File(name)) => ColumnFormat::of_file(name),
+        (None, CopyEnd::Client) => None,
+    };
+    if let Some(format) = columns {
+        let name = format.name();
+        return match (other, end) {
+            (Some((other, span)), _) => {
+                Err(SqlError::new("0A000", format!("COPY {other} cannot be used with format \"{name}\"")).at_span(span))
+            }
+            (None, CopyEnd::Client) => Err(no_file(format)),
+            (None, CopyEnd::File(_)) => Ok(CopyFormat::Columns(format)),
+        };
     }
     let is_csv = all.format.as_deref() == Some("csv");
     let needs_csv = |name: &str, is_given: bool| match is_given && !is_csv {
@@ -240,7 +265,14 @@ pub(super) fn check(settings: Vec<Setting>, direction: Direction) -> SqlResult<C
         return Err(invalid("CSV quote character must not appear in the NULL specification"));
     }
     let header = all.header.unwrap_or(Header::None);
-    Ok(CopyFormat { is_csv, delimiter, null, header, quote, escape, force_quote, force_not_null, force_null })
+    let text = TextFormat { is_csv, delimiter, null, header, quote, escape, force_quote, force_not_null, force_null };
+    Ok(CopyFormat::Text(text))
+}
+
+/// Columns are neither read from a stream nor written to one.
+pub(crate) fn no_file(format: ColumnFormat) -> SqlError {
+    let error = SqlError::new("0A000", format!("COPY in format \"{}\" is to or from a file", format.name()));
+    error.with_hint("Name the file in quotes instead of STDIN or STDOUT.")
 }
 
 fn invalid(message: impl Into<String>) -> SqlError {

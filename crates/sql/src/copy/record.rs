@@ -8,7 +8,7 @@
 //! - all lines end alike: what the first one ends with decides. Another end is an error, as it may be part of a value;
 //! - a text is UTF-8 without NUL, also where it was written with escapes.
 
-use super::options::CopyFormat;
+use super::options::TextFormat;
 use super::{RECORD_BYTES_MAX, bad_format, too_long};
 use crate::execute::Limits;
 use crate::{SqlError, SqlResult};
@@ -23,7 +23,7 @@ enum LineEnd {
 /// Reads records.
 pub(crate) struct Records<'r> {
     input: &'r mut dyn BufRead,
-    format: &'r CopyFormat,
+    format: &'r TextFormat,
     /// The last line that was read, from 1.
     line: u64,
     /// The record, without its line end.
@@ -42,7 +42,7 @@ struct Place {
 
 impl Place {
     /// Takes a byte: does the record end with it?
-    fn is_end(&mut self, byte: u8, format: &CopyFormat) -> bool {
+    fn is_end(&mut self, byte: u8, format: &TextFormat) -> bool {
         if !format.is_csv {
             self.is_escaped = byte == b'\\' && !self.is_escaped;
             // What a backslash took along is no end.
@@ -61,7 +61,7 @@ impl Place {
 }
 
 impl<'r> Records<'r> {
-    pub(crate) fn new(input: &'r mut dyn BufRead, format: &'r CopyFormat) -> Records<'r> {
+    pub(crate) fn new(input: &'r mut dyn BufRead, format: &'r TextFormat) -> Records<'r> {
         Records { input, format, line: 0, record: Vec::new(), line_end: None, is_over: false }
     }
 
@@ -184,7 +184,7 @@ fn check_text(bytes: &[u8]) -> SqlResult<()> {
 }
 
 /// 22P04: a line end where there can be none.
-fn stray_end(format: &CopyFormat, name: &str, written: &str) -> SqlError {
+fn stray_end(format: &TextFormat, name: &str, written: &str) -> SqlError {
     let (message, hint) = match format.is_csv {
         true => (format!("unquoted {name} found in data"), format!("Use quoted CSV field to represent {name}.")),
         false => (format!("literal {name} found in data"), format!("Use \"{written}\" to represent {name}.")),
@@ -262,7 +262,7 @@ fn written_byte(rest: &[u8]) -> Option<(u8, usize)> {
     (!digits.is_empty()).then(|| (byte as u8, skipped + digits.len()))
 }
 
-fn split_text(record: &[u8], format: &CopyFormat, fields: &mut Fields, columns: usize) -> SqlResult<()> {
+fn split_text(record: &[u8], format: &TextFormat, fields: &mut Fields, columns: usize) -> SqlResult<()> {
     let mut rest = record;
     let mut has_written_bytes = false;
     loop {
@@ -302,7 +302,7 @@ fn split_text(record: &[u8], format: &CopyFormat, fields: &mut Fields, columns: 
     }
 }
 
-fn split_csv(record: &[u8], format: &CopyFormat, fields: &mut Fields, columns: usize) -> SqlResult<()> {
+fn split_csv(record: &[u8], format: &TextFormat, fields: &mut Fields, columns: usize) -> SqlResult<()> {
     let mut at = 0;
     loop {
         let (begin, from) = (fields.bytes.len(), at);

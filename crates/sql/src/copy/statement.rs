@@ -59,7 +59,7 @@ pub(crate) fn is_copy(first: &Token) -> bool {
 pub(crate) fn parse(parser: &mut Parser<'_>) -> SqlResult<CopyStatement> {
     let read = read(parser).map_err(error)?;
     let Read { source, direction, end, settings, condition } = read;
-    let format = check(settings, direction)?;
+    let format = check(settings, direction, &end)?;
     Ok(CopyStatement { source, direction, end, format, condition })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a line is never `\.` alone, which would end what is read back.
 
-use super::options::CopyFormat;
+use super::options::TextFormat;
 use super::{RECORD_BYTES_MAX, too_long};
 use crate::SqlResult;
 use crate::expression::written;
@@ -13,14 +13,14 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Writes records into a buffer.
 pub(crate) struct RecordWriter<'w> {
-    format: &'w CopyFormat,
+    format: &'w TextFormat,
     /// For each column: it is quoted whatever it has.
     quoted: &'w [bool],
     bytes: Vec<u8>,
 }
 
 impl<'w> RecordWriter<'w> {
-    pub(crate) fn new(format: &'w CopyFormat, quoted: &'w [bool]) -> RecordWriter<'w> {
+    pub(crate) fn new(format: &'w TextFormat, quoted: &'w [bool]) -> RecordWriter<'w> {
         RecordWriter { format, quoted, bytes: Vec::new() }
     }
 
@@ -117,7 +117,7 @@ impl<'w> RecordWriter<'w> {
     }
 
     fn csv(&mut self, text: &str, is_forced: bool) {
-        let CopyFormat { delimiter, quote, escape, .. } = *self.format;
+        let TextFormat { delimiter, quote, escape, .. } = *self.format;
         let needs_quotes = |byte: u8| byte == delimiter || byte == quote || matches!(byte, b'\n' | b'\r');
         if !is_forced && text != self.format.null && !text.bytes().any(needs_quotes) {
             self.bytes.extend_from_slice(text.as_bytes());

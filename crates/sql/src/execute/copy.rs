@@ -9,7 +9,7 @@
 use super::change::{Changed, follow, given_row, insert_all, insert_one};
 use super::foreign_key::Keeper;
 use super::{Context, Execution, Operator, Tuple, bytes_of};
-use crate::bind::copy::{CopyFromPlan, CopyToPlan};
+use crate::bind::copy::{CopyFromPlan, CopyToPlan, TextInput, TextOutput};
 use crate::copy::options::Header;
 use crate::copy::record::{Fields, Records};
 use crate::copy::write::RecordWriter;
@@ -35,6 +35,18 @@ fn excerpt(text: &str) -> String {
     }
 }
 
+/// Rows on their way into a table.
+pub(super) struct Incoming<'p> {
+    plan: &'p CopyFromPlan,
+    /// What is counted: lines, or rows.
+    unit: &'static str,
+    batch: Batch,
+    keeper: Keeper<'p>,
+    changed: Changed,
+    /// What waits is kept beside all else.
+    bytes_max: usize,
+}
+
 /// Rows that wait, with their lines.
 #[derive(Default)]
 struct Batch {
@@ -43,57 +55,114 @@ struct Batch {
     bytes: usize,
 }
 
-/// Runs COPY FROM.
+impl<'p> Incoming<'p> {
+    pub(super) fn new(plan: &'p CopyFromPlan, unit: &'static str, execution: &Execution) -> Incoming<'p> {
+        let bytes_max = BATCH_BYTES.min(execution.budget.most() / 4);
+        let keeper = Keeper::new(&plan.insert.references);
+        Incoming { plan, unit, batch: Batch::default(), keeper, changed: Changed::default(), bytes_max }
+    }
+
+    /// Takes a row, which was in this line; `None` where WHERE is not true of it.
+    pub(super) fn take(
+        &mut self,
+        row: Option<Tuple>,
+        number: u64,
+        transaction: &mut Transaction<'static>,
+        execution: &Execution,
+    ) -> SqlResult<()> {
+        if let Some(row) = row {
+            self.batch.bytes += bytes_of(&row);
+            self.batch.rows.push(row);
+            self.batch.lines.push(number);
+        }
+        if self.batch.rows.len() >= BATCH_ROWS || self.batch.bytes >= self.bytes_max {
+            self.insert(transaction, execution)?;
+        }
+        execution.look()
+    }
+
+    /// All have come.
+    pub(super) fn finish(mut self, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<Changed> {
+        self.insert(transaction, execution)?;
+        self.keeper.finish(transaction, execution)?;
+        Ok(self.changed)
+    }
+
+    /// Inserts what waits.
+    fn insert(&mut self, transaction: &mut Transaction<'static>, execution: &Execution) -> SqlResult<()> {
+        let table = &self.plan.insert.table;
+        let in_line = |error: SqlError, line: u64| error.in_context(|| place(self.plan, self.unit, line));
+        // All come, or none does; then the one that is refused is looked for.
+        let are_in = match table.is_divided() {
+            true => false,
+            false => match insert_all(table, transaction, &self.batch.rows) {
+                Ok(()) => true,
+                Err(error) if is_of_row(&error) && transaction.failure().is_none() => false,
+                Err(error) => return Err(in_line(error, self.batch.lines.first().copied().unwrap_or(0))),
+            },
+        };
+        for (row, line) in self.batch.rows.iter().zip(&self.batch.lines) {
+            execution.look()?;
+            if !are_in {
+                insert_one(table, transaction, row).map_err(|error| in_line(error, *line))?;
+            }
+            if !self.keeper.is_idle() {
+                self.keeper.came(transaction, execution, 0, None, row).map_err(|error| in_line(error, *line))?;
+            }
+        }
+        self.changed.rows += self.batch.rows.len() as u64;
+        self.batch.rows.clear();
+        self.batch.lines.clear();
+        self.batch.bytes = 0;
+        Ok(())
+    }
+}
+
+/// Where a row is.
+pub(super) fn place(plan: &CopyFromPlan, unit: &str, number: u64) -> String {
+    format!("COPY {}, {unit} {number}", short_name(&plan.insert.table.name))
+}
+
+/// Runs COPY FROM with a text.
 pub(crate) fn copy_from(
     plan: &CopyFromPlan,
+    text: &TextInput,
     input: &mut dyn BufRead,
     transaction: &mut Transaction<'static>,
     execution: &Execution,
 ) -> SqlResult<Changed> {
     let context = execution.context();
-    let table = short_name(&plan.insert.table.name);
-    let mut records = Records::new(input, &plan.format);
-    let mut keeper = Keeper::new(&plan.insert.references);
-    let (mut fields, mut batch, mut changed) = (Fields::default(), Batch::default(), Changed::default());
-    let mut is_header = plan.format.header != Header::None;
-    // What waits is kept beside all else.
-    let bytes_max = BATCH_BYTES.min(execution.budget.most() / 4);
+    let mut records = Records::new(input, &text.format);
+    let mut incoming = Incoming::new(plan, "line", execution);
+    let mut fields = Fields::default();
+    let mut is_header = text.format.header != Header::None;
     loop {
-        let line = |records: &Records<'_>| format!("COPY {table}, line {}", records.line());
+        let line = |records: &Records<'_>| place(plan, "line", records.line());
         let is_there = records.next(&execution.limits).map_err(|error| error.in_context(|| line(&records)))?;
         if !is_there {
             break;
         }
         let in_line = |error: SqlError| error.in_context(|| format!("{}: \"{}\"", line(&records), excerpt(records.text())));
         if std::mem::take(&mut is_header) {
-            check_header(plan, &records, &mut fields).map_err(in_line)?;
+            check_header(text, &records, &mut fields).map_err(in_line)?;
             continue;
         }
-        records.split(&mut fields, plan.fields.len()).map_err(in_line)?;
+        records.split(&mut fields, text.fields.len()).map_err(in_line)?;
         let in_column = |error: SqlError, column: &str, text: Option<&str>| {
             error.in_context(|| match text {
                 Some(text) => format!("{}, column {column}: \"{}\"", line(&records), excerpt(text)),
                 None => format!("{}, column {column}: null input", line(&records)),
             })
         };
-        let values = values(plan, &context, &fields, &in_column).map_err(in_line)?;
-        if let Some(row) = new_row(plan, &context, &values).map_err(in_line)? {
-            batch.bytes += bytes_of(&row);
-            batch.rows.push(row);
-            batch.lines.push(records.line());
-        }
-        if batch.rows.len() >= BATCH_ROWS || batch.bytes >= bytes_max {
-            changed.rows += batch.insert(plan, transaction, execution, &mut keeper)?;
-        }
-        execution.look()?;
+        let values = values(text, &context, &fields, &in_column).map_err(in_line)?;
+        let row = new_row(plan, &context, &values).map_err(in_line)?;
+        incoming.take(row, records.line(), transaction, execution)?;
     }
-    changed.rows += batch.insert(plan, transaction, execution, &mut keeper)?;
-    keeper.finish(transaction, execution)?;
-    Ok(changed)
+    incoming.finish(transaction, execution)
 }
 
 /// The first line, if its names are to be those of the columns.
-fn check_header(plan: &CopyFromPlan, records: &Records<'_>, fields: &mut Fields) -> SqlResult<()> {
+fn check_header(plan: &TextInput, records: &Records<'_>, fields: &mut Fields) -> SqlResult<()> {
     if plan.format.header != Header::Match {
         return Ok(());
     }
@@ -124,7 +193,7 @@ fn check_header(plan: &CopyFromPlan, records: &Records<'_>, fields: &mut Fields)
 
 /// The values of a record's texts.
 fn values(
-    plan: &CopyFromPlan,
+    plan: &TextInput,
     context: &Context<'_>,
     fields: &Fields,
     in_column: &dyn Fn(SqlError, &str, Option<&str>) -> SqlError,
@@ -153,7 +222,7 @@ fn values(
 }
 
 /// The row that these values are in the table; `None` where WHERE is not true of it.
-fn new_row(plan: &CopyFromPlan, context: &Context<'_>, values: &[Value]) -> SqlResult<Option<Tuple>> {
+pub(super) fn new_row(plan: &CopyFromPlan, context: &Context<'_>, values: &[Value]) -> SqlResult<Option<Tuple>> {
     let mut row = given_row(&plan.insert, context, values)?;
     if let Some(condition) = &plan.condition
         && !context.is_true(condition, &row)?
@@ -164,53 +233,22 @@ fn new_row(plan: &CopyFromPlan, context: &Context<'_>, values: &[Value]) -> SqlR
     Ok(Some(row))
 }
 
-impl Batch {
-    /// Inserts what waits; how many rows that were.
-    fn insert(
-        &mut self,
-        plan: &CopyFromPlan,
-        transaction: &mut Transaction<'static>,
-        execution: &Execution,
-        keeper: &mut Keeper<'_>,
-    ) -> SqlResult<u64> {
-        let table = &plan.insert.table;
-        let in_line = |error: SqlError, line: u64| error.in_context(|| format!("COPY {}, line {line}", short_name(&table.name)));
-        // All come, or none does; then the one that is refused is looked for.
-        let are_in = match table.is_divided() {
-            true => false,
-            false => match insert_all(table, transaction, &self.rows) {
-                Ok(()) => true,
-                Err(error) if is_of_row(&error) && transaction.failure().is_none() => false,
-                Err(error) => return Err(in_line(error, self.lines.first().copied().unwrap_or(0))),
-            },
-        };
-        for (row, line) in self.rows.iter().zip(&self.lines) {
-            execution.look()?;
-            if !are_in {
-                insert_one(table, transaction, row).map_err(|error| in_line(error, *line))?;
-            }
-            if !keeper.is_idle() {
-                keeper.came(transaction, execution, 0, None, row).map_err(|error| in_line(error, *line))?;
-            }
-        }
-        let rows = self.rows.len() as u64;
-        *self = Batch { rows: std::mem::take(&mut self.rows), lines: std::mem::take(&mut self.lines), bytes: 0 };
-        self.rows.clear();
-        self.lines.clear();
-        Ok(rows)
-    }
-}
-
 /// Is an error about one of the rows, and nothing else?
 fn is_of_row(error: &SqlError) -> bool {
     matches!(error.engine(), Some(Error::DuplicateKey { .. } | Error::OutOfRange { .. } | Error::Value(_)))
 }
 
-/// Runs COPY TO; how many rows were written.
-pub(crate) fn copy_to(plan: &CopyToPlan, source: &mut dyn Operator, output: &mut dyn Write, execution: &Execution) -> SqlResult<u64> {
+/// Runs COPY TO with a text; how many rows were written.
+pub(crate) fn copy_to(
+    plan: &CopyToPlan,
+    text: &TextOutput,
+    source: &mut dyn Operator,
+    output: &mut dyn Write,
+    execution: &Execution,
+) -> SqlResult<u64> {
     let context = execution.context();
-    let mut writer = RecordWriter::new(&plan.format, &plan.quoted);
-    if plan.format.header != Header::None {
+    let mut writer = RecordWriter::new(&text.format, &text.quoted);
+    if text.format.header != Header::None {
         writer.names(plan.names.iter().map(String::as_str))?;
     }
     let (mut row, mut rows) = (Tuple::new(), 0);

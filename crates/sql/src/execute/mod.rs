@@ -22,6 +22,7 @@ mod budget;
 pub(crate) mod change;
 mod column_aggregate;
 pub(crate) mod copy;
+pub(crate) mod copy_columns;
 pub(crate) mod direct;
 pub(crate) mod foreign_key;
 mod frame;

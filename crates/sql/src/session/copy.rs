@@ -3,13 +3,14 @@
 use super::run::{PLANS_MAX, is_stale};
 use super::{Ran, Session, Statement};
 use crate::answer::Answer;
-use crate::bind::copy::{CopyFromPlan, CopyToPlan};
+use crate::bind::copy::{CopyInput, CopyOutput, TextInput, TextOutput};
+use crate::copy::columnar::{ColumnFiles, ColumnFormat, not_here};
 use crate::copy::file::{self, CopyFile};
 use crate::copy::statement::{CopyEnd, CopyStatement, Direction};
-use crate::execute::{Execution, Limits, Run, change, copy, open};
+use crate::execute::{Execution, Limits, Run, change, copy, copy_columns, open};
 use crate::parse::Syntax;
 use crate::planned::Action;
-use crate::{SqlError, SqlResult};
+use crate::{Database, SqlError, SqlResult};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
@@ -118,12 +119,26 @@ impl Session {
         let done = match &planned.action {
             Action::CopyFrom(plan) => {
                 *has_begun = true;
-                read(plan, text, &execution, |input| copy::copy_from(plan, input, &mut own.transaction, &execution))
+                match &plan.input {
+                    CopyInput::Text(input) => {
+                        let copied = |bytes: &mut dyn BufRead| copy::copy_from(plan, input, bytes, &mut own.transaction, &execution);
+                        read(input, text, &execution, copied)
+                    }
+                    CopyInput::Columns { format, file } => column_files(&self.database, *format)
+                        .and_then(|files| copy_columns::copy_from(plan, (files, *format, file), &mut own.transaction, &execution)),
+                }
             }
             Action::CopyTo(plan) => {
                 let mut source = open(&plan.source, &execution.context())?;
                 *has_begun = true;
-                let rows = write(plan, text, &execution, |output| copy::copy_to(plan, source.as_mut(), output, &execution));
+                let rows = match &plan.output {
+                    CopyOutput::Text(output) => {
+                        let copied = |bytes: &mut dyn Write| copy::copy_to(plan, output, source.as_mut(), bytes, &execution);
+                        write(output, text, &execution, copied)
+                    }
+                    CopyOutput::Columns { format, file } => column_files(&self.database, *format)
+                        .and_then(|files| copy_columns::copy_to(plan, (files, *format, file), source.as_mut(), &execution)),
+                };
                 rows.map(|rows| change::Changed { rows, ..change::Changed::default() })
             }
             _ => Err(SqlError::new("XX000", "a COPY that is planned as something else")),
@@ -140,13 +155,17 @@ impl Session {
     }
 }
 
+fn column_files(database: &Database, format: ColumnFormat) -> SqlResult<&dyn ColumnFiles> {
+    database.utilities().map(|utilities| utilities.as_ref() as &dyn ColumnFiles).ok_or_else(|| not_here(format))
+}
+
 fn no_text() -> SqlError {
     SqlError::new("XX000", "a COPY without its text")
 }
 
 /// Runs with what is read.
 fn read<R>(
-    plan: &CopyFromPlan,
+    plan: &TextInput,
     text: &mut Text<'_>,
     execution: &Execution,
     run: impl FnOnce(&mut dyn BufRead) -> SqlResult<R>,
@@ -160,7 +179,7 @@ fn read<R>(
 
 /// Runs with where it is written.
 fn write<R>(
-    plan: &CopyToPlan,
+    plan: &TextOutput,
     text: &mut Text<'_>,
     execution: &Execution,
     run: impl FnOnce(&mut dyn Write) -> SqlResult<R>,

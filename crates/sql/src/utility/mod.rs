@@ -12,6 +12,7 @@ pub(crate) mod options;
 pub(crate) mod statement;
 
 use crate::SqlResult;
+use crate::copy::columnar::ColumnFiles;
 use pagefold_engine::Progress;
 use pagefold_engine::database::Database;
 use pagefold_engine::index::IndexFormat;
@@ -186,8 +187,8 @@ pub struct UtilityAnswer {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs utilities for sessions.
-pub trait Utilities: Send + Sync + std::fmt::Debug {
+/// Runs utilities for sessions, and reads and writes files of columns for COPY.
+pub trait Utilities: ColumnFiles {
     /// Runs one; `progress` is told how far it is, and says when it is to stop.
     ///
     /// # Errors
