@@ -121,6 +121,7 @@ impl Session {
                 read(plan, text, &execution, |input| copy::copy_from(plan, input, &mut own.transaction, &execution))
             }
             Action::CopyTo(plan) => {
+                execution.analytics = self.settings.analytics;
                 let mut source = open(&plan.source, &execution.context())?;
                 *has_begun = true;
                 let rows = write(plan, text, &execution, |output| copy::copy_to(plan, source.as_mut(), output, &execution));
