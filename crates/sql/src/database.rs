@@ -43,19 +43,11 @@ impl Database {
 
     /// The same, where large queries are run by batches.
     #[must_use]
-    pub fn with_analytics(
-        engine: Arc<engine::Database>,
-        utilities: Option<Arc<dyn Utilities>>,
-        analytics: Arc<dyn Analytics>,
-    ) -> Database {
+    pub fn with_analytics(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>, analytics: Arc<dyn Analytics>) -> Database {
         Database::sharing(engine, utilities, Some(analytics))
     }
 
-    fn sharing(
-        engine: Arc<engine::Database>,
-        utilities: Option<Arc<dyn Utilities>>,
-        analytics: Option<Arc<dyn Analytics>>,
-    ) -> Database {
+    fn sharing(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>, analytics: Option<Arc<dyn Analytics>>) -> Database {
         let (sequences, sessions, temporary) = (Sequences::default(), Arc::default(), Mutex::default());
         let analytics_statements = AtomicU64::new(0);
         Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities, analytics, analytics_statements, temporary }) }

@@ -124,7 +124,13 @@ impl Settings {
             "analytics" => {
                 self.analytics = match value.to_lowercase().as_str() {
                     "auto" => When::Auto,
-                    value => if truth(value).ok_or_else(wrong)? { When::On } else { When::Off },
+                    value => {
+                        if truth(value).ok_or_else(wrong)? {
+                            When::On
+                        } else {
+                            When::Off
+                        }
+                    }
                 }
             }
             "default_transaction_isolation" => self.isolation = isolation(value).ok_or_else(wrong)?,

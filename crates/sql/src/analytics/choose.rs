@@ -67,7 +67,9 @@ impl<'c> Chooser<'c> {
         let rows = rows_of(plan);
         match plan {
             Plan::Scan(scan) => scan_by_rows(scan),
-            Plan::Filter(filter) => self.by_rows(&filter.input) + self.evaluated(std::slice::from_ref(&filter.condition), rows_of(&filter.input)),
+            Plan::Filter(filter) => {
+                self.by_rows(&filter.input) + self.evaluated(std::slice::from_ref(&filter.condition), rows_of(&filter.input))
+            }
             Plan::Project(project) => self.by_rows(&project.input) + self.evaluated(&project.exprs, rows),
             Plan::LookUp(plan) => self.by_rows(&plan.first) + rows_of(&plan.first) * 2.0 + rows * 0.6,
             Plan::Hash(plan) => {

@@ -33,12 +33,10 @@ impl Chooser<'_> {
                 Some(value) => *part = Expr::Literal(value),
                 None => is_refused = true,
             },
-            Expr::Subquery { kind: SubqueryKind::Scalar | SubqueryKind::Exists, outer, .. } if outer.is_empty() => {
-                match self.value(part) {
-                    Some(value) => *part = Expr::Literal(value),
-                    None => is_refused = true,
-                }
-            }
+            Expr::Subquery { kind: SubqueryKind::Scalar | SubqueryKind::Exists, outer, .. } if outer.is_empty() => match self.value(part) {
+                Some(value) => *part = Expr::Literal(value),
+                None => is_refused = true,
+            },
             Expr::Subquery { .. } | Expr::Outer(_) | Expr::Column { .. } => is_refused = true,
             part => is_refused |= part.is_volatile(),
         });

@@ -85,7 +85,11 @@ impl Chooser<'_> {
                             *slot += plan.width;
                         }
                     });
-                    conditions.push(Expr::Compare { comparison: comparison.mirrored(), left: Box::new(own), right: Box::new(value.clone()) });
+                    conditions.push(Expr::Compare {
+                        comparison: comparison.mirrored(),
+                        left: Box::new(own),
+                        right: Box::new(value.clone()),
+                    });
                 }
             }
         }

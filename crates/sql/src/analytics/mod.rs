@@ -34,9 +34,11 @@ pub(crate) use translate::ends_with_all;
 
 use crate::SqlResult;
 use crate::execute::Limits;
+use pagefold_engine::database::Database as Engine;
+use pagefold_io::File;
 use pagefold_types::Value;
 use std::fmt;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What runs queries by batches.
 pub trait Analytics: fmt::Debug + Send + Sync {
@@ -61,10 +63,24 @@ pub trait AnalyticsRows: Send {
 pub struct Resources {
     /// Bytes of memory for rows that are kept.
     pub memory_bytes: usize,
-    /// The folder of the database, if it lies in one: next to it go rows that do not fit.
-    pub directory: PathBuf,
+    /// Where rows go that do not fit.
+    pub scratch: Scratch,
     /// When it ends, done or not.
     pub interrupt: Interrupt,
+}
+
+/// Gives files for rows that do not fit in memory: they have no name, lie with the database, and go with their last handle.
+#[derive(Clone, Debug)]
+pub struct Scratch(pub(crate) Arc<Engine>);
+
+impl Scratch {
+    /// A new file.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    pub fn file(&self) -> SqlResult<Arc<dyn File>> {
+        Ok(self.0.scratch_file()?)
+    }
 }
 
 /// Tells whether a statement has to end: it was cancelled, or its time is over.

@@ -2,10 +2,11 @@
 //!
 //! Invariant: a query that needs more memory than it has before it gave a row is run by the row executor, which writes to a file what does not fit.
 
-use super::{AnalyticsRows, Chooser, Interrupt, Mode, Resources};
+use super::{AnalyticsRows, Chooser, Interrupt, Mode, Resources, Scratch};
 use crate::SqlResult;
 use crate::execute::{Context, Operator, Tuple, open_by_rows};
 use crate::plan::Plan;
+use std::sync::Arc;
 
 /// A plan that is run by batches.
 struct Batches {
@@ -28,7 +29,7 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Option<Box<d
     let Some(node) = chooser.node(plan) else { return Ok(None) };
     let resources = Resources {
         memory_bytes: execution.budget.most(),
-        directory: execution.database.engine().directory().to_path_buf(),
+        scratch: Scratch(Arc::clone(execution.database.engine())),
         interrupt: Interrupt(execution.limits.clone()),
     };
     let Some(rows) = analytics.run(node, &resources)? else { return Ok(None) };

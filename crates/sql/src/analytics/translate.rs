@@ -384,9 +384,8 @@ fn sorted(input: Node, keys: &[SortKey], limit: Option<u64>) -> Option<Node> {
 fn grouped(input: Node, keys: Vec<Scalar>, mut aggregates: Vec<Aggregate>, plan: &AggregatePlan) -> Option<Node> {
     let (mut input, mut keys) = (input, keys);
     // The least and the greatest are the same of all.
-    let counts_once = |aggregate: &Aggregate| {
-        aggregate.call.distinct && !matches!(aggregate.function, AggregateFunction::Min | AggregateFunction::Max)
-    };
+    let counts_once =
+        |aggregate: &Aggregate| aggregate.call.distinct && !matches!(aggregate.function, AggregateFunction::Min | AggregateFunction::Max);
     if aggregates.iter().any(counts_once) {
         let first = plan.aggregates.first()?;
         let is_same = |noted: &Noted| noted.aggregate.argument == first.aggregate.argument && noted.filter == first.filter;
