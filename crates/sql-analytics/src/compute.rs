@@ -119,6 +119,8 @@ pub(crate) fn evaluate(scalar: &Scalar, frame: &Frame, running: &Running) -> Res
                     evaluate_where(right, frame, &there, running)?
                 }
             };
+            // Two values of all rows are compared as columns, so that there is a result for each row.
+            let left = if let (Values::Same(_), Values::Same(_)) = (&left, &right) { Values::Array(left.into_array(rows)?) } else { left };
             Arc::new(compared(*comparison, &left, &right)?)
         }
         Scalar::In { of, values, has_null, negated } => {
@@ -240,7 +242,6 @@ fn case(branches: &[(Scalar, Scalar)], otherwise: Option<&Scalar>, kind: Kind, f
 }
 
 fn compared(comparison: Comparison, left: &Values, right: &Values) -> Result<BooleanArray> {
-    let both_same = matches!((left, right), (Values::Same(_), Values::Same(_)));
     let kernel = match comparison {
         Comparison::Equal => cmp::eq,
         Comparison::NotEqual => cmp::neq,
@@ -249,7 +250,6 @@ fn compared(comparison: Comparison, left: &Values, right: &Values) -> Result<Boo
         Comparison::Greater => cmp::gt,
         Comparison::GreaterOrEqual => cmp::gt_eq,
     };
-    debug_assert!(!both_same || left.with_datum(|left| left.get().0.len()) == 1);
     Ok(left.with_datum(|left| right.with_datum(|right| kernel(left, right)))?)
 }
 

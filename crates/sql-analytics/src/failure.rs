@@ -11,6 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Failure(Arc<Mutex<Option<SqlError>>>);
 
 impl Failure {
+    /// Does nothing else of the query know of it? Then nothing of it is left.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Keeps an error, and gives what stands for it.
     pub(crate) fn keep(&self, error: SqlError) -> DataFusionError {
         let message = error.message().to_owned();

@@ -67,8 +67,12 @@ impl Planner<'_> {
                 let input = self.plan(input)?;
                 Arc::new(FilterExec::try_new(self.expr(condition, &input.schema()), input)?)
             }
-            Operation::Project { input, exprs } => self.projected(self.plan(input)?, exprs)?,
-            Operation::Join(join) => self.join(join)?,
+            Operation::Project { input, exprs } => match (&input.operation, columns(exprs)) {
+                // Columns of pairs that nobody needs are not made.
+                (Operation::Join(join), Some(columns)) if !join.keys.is_empty() => self.join(join, Some(&columns))?,
+                _ => self.projected(self.plan(input)?, exprs)?,
+            },
+            Operation::Join(join) => self.join(join, None)?,
             Operation::Aggregate { input, keys, aggregates } => self.aggregate(self.plan(input)?, keys, aggregates)?,
             Operation::Distinct(input) => {
                 let keys: Vec<Scalar> = input.kinds.iter().enumerate().map(|(at, kind)| Scalar::Column(at, *kind)).collect();
@@ -104,7 +108,8 @@ impl Planner<'_> {
         Ok(Arc::new(ProjectionExec::try_new(exprs, input)?))
     }
 
-    fn join(&self, join: &Join) -> Result<Plan> {
+    /// `wanted`: these of the columns that come out.
+    fn join(&self, join: &Join, wanted: Option<&[usize]>) -> Result<Plan> {
         let (first, second) = (self.plan(&join.first)?, self.plan(&join.second)?);
         // The left one is hashed.
         let swapped = !join.nulls_match && join.second.rows <= join.first.rows;
@@ -125,7 +130,15 @@ impl Planner<'_> {
         };
         let is_pair = matches!(join.kind, JoinType::Inner | JoinType::Left | JoinType::Full);
         // The columns of the first side come first.
-        let order: Option<Vec<usize>> = (swapped && is_pair).then(|| (widths.1..widths.1 + widths.0).chain(0..widths.1).collect());
+        let turned = swapped && is_pair;
+        let order: Option<Vec<usize>> = match (wanted, turned) {
+            (None, false) => None,
+            (None, true) => Some((widths.1..widths.1 + widths.0).chain(0..widths.1).collect()),
+            (Some(wanted), false) => Some(wanted.to_vec()),
+            (Some(wanted), true) => {
+                Some(wanted.iter().map(|column| if *column < widths.0 { column + widths.1 } else { column - widths.0 }).collect())
+            }
+        };
         let plan: Plan = if join.keys.is_empty() {
             let plan: Plan = match (&filter, kind) {
                 (None, Type::Inner) => Arc::new(CrossJoinExec::new(as_one(left), right)),
@@ -146,7 +159,7 @@ impl Planner<'_> {
             } else {
                 (as_one(left), right, PartitionMode::CollectLeft)
             };
-            let equality = NullEquality::NullEqualsNothing;
+            let equality = if join.nulls_equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
             Arc::new(HashJoinExec::try_new(left, right, on, filter, &kind, order, mode, equality, join.nulls_match)?)
         };
         Ok(Arc::new(Watched::new(plan, self.running)))
@@ -225,6 +238,11 @@ impl Planner<'_> {
     }
 }
 
+/// The numbers of columns, if these expressions are nothing else.
+fn columns(exprs: &[Scalar]) -> Option<Vec<usize>> {
+    exprs.iter().map(|expr| if let Scalar::Column(column, _) = expr { Some(*column) } else { None }).collect()
+}
+
 /// All partitions as one.
 fn as_one(plan: Plan) -> Plan {
     match plan.output_partitioning().partition_count() {
@@ -248,7 +266,8 @@ fn sorted(input: Plan, keys: &[SortColumn], limit: Option<u64>) -> Result<Plan> 
     let Some(order) = LexOrdering::new(keys.iter().map(key)) else {
         return Err(DataFusionError::Internal("an order by nothing".into()));
     };
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    // No operator takes 0: where no row is wanted, whoever wants none takes none.
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).map(|limit| limit.max(1));
     let is_one = input.output_partitioning().partition_count() == 1;
     let sort: Plan = Arc::new(SortExec::new(order.clone(), input).with_preserve_partitioning(!is_one).with_fetch(limit));
     Ok(if is_one { sort } else { Arc::new(SortPreservingMergeExec::new(order, sort).with_fetch(limit)) })

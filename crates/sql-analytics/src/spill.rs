@@ -21,12 +21,14 @@ const READ_BYTES: u64 = 128 << 10;
 pub(crate) struct Files {
     pub(crate) scratch: Scratch,
     pub(crate) failure: Failure,
+    /// Bytes of all of them.
+    pub(crate) spilled: Arc<AtomicU64>,
 }
 
 impl TempFileFactory for Files {
     fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>> {
         let file = self.failure.of(self.scratch.file())?;
-        Ok(Arc::new(Spilled { file, bytes: Arc::default() }))
+        Ok(Arc::new(Spilled { file, bytes: Arc::default(), all: Arc::clone(&self.spilled) }))
     }
 }
 
@@ -34,6 +36,7 @@ impl TempFileFactory for Files {
 struct Spilled {
     file: Arc<dyn File>,
     bytes: Arc<AtomicU64>,
+    all: Arc<AtomicU64>,
 }
 
 impl SpillFile for Spilled {
@@ -59,19 +62,21 @@ impl SpillFile for Spilled {
     }
 
     fn open_writer(&self) -> Result<Box<dyn SpillWriter>> {
-        Ok(Box::new(Writer { file: Arc::clone(&self.file), bytes: Arc::clone(&self.bytes) }))
+        Ok(Box::new(Writer { file: Arc::clone(&self.file), bytes: Arc::clone(&self.bytes), all: Arc::clone(&self.all) }))
     }
 }
 
 struct Writer {
     file: Arc<dyn File>,
     bytes: Arc<AtomicU64>,
+    all: Arc<AtomicU64>,
 }
 
 impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.bytes.load(Ordering::Acquire))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Release);
+        self.all.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(bytes.len())
     }
 

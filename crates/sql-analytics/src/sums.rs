@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Decimal128Array, Int64Array};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, Result, ScalarValue};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -79,18 +80,20 @@ impl AggregateUDFImpl for Summing {
 }
 
 /// Shows each number of an array that is not NULL.
-fn numbers(array: &ArrayRef, each: &mut dyn FnMut(usize, i128) -> Result<()>) -> Result<()> {
-    let is_there = |row: usize| !array.is_null(row);
+#[inline]
+fn numbers(array: &ArrayRef, each: impl FnMut(usize, i128) -> Result<()>) -> Result<()> {
     match array.data_type() {
-        DataType::Int64 => {
-            let values = array.as_primitive::<Int64Type>().values();
-            values.iter().enumerate().filter(|(row, _)| is_there(*row)).try_for_each(|(row, value)| each(row, i128::from(*value)))
-        }
-        DataType::Decimal128(..) => {
-            let values = array.as_primitive::<Decimal128Type>().values();
-            values.iter().enumerate().filter(|(row, _)| is_there(*row)).try_for_each(|(row, value)| each(row, *value))
-        }
+        DataType::Int64 => there(array.as_primitive::<Int64Type>().values().iter().map(|value| i128::from(*value)), array.nulls(), each),
+        DataType::Decimal128(..) => there(array.as_primitive::<Decimal128Type>().values().iter().copied(), array.nulls(), each),
         other => Err(DataFusionError::Internal(format!("a sum of {other}"))),
+    }
+}
+
+#[inline]
+fn there(values: impl Iterator<Item = i128>, nulls: Option<&NullBuffer>, mut each: impl FnMut(usize, i128) -> Result<()>) -> Result<()> {
+    match nulls.filter(|nulls| nulls.null_count() > 0) {
+        None => values.enumerate().try_for_each(|(row, value)| each(row, value)),
+        Some(nulls) => values.enumerate().filter(|(row, _)| nulls.is_valid(*row)).try_for_each(|(row, value)| each(row, value)),
     }
 }
 
@@ -121,11 +124,11 @@ impl Accumulator for One {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = column(values, 0)?;
         self.count += (values.len() - values.null_count()) as i64;
-        numbers(values, &mut |_, number| self.add(number))
+        numbers(values, |_, number| self.add(number))
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        numbers(column(states, 0)?, &mut |_, number| self.add(number))?;
+        numbers(column(states, 0)?, |_, number| self.add(number))?;
         self.count += column(states, 1)?.as_primitive::<Int64Type>().values().iter().sum::<i64>();
         Ok(())
     }
@@ -165,7 +168,7 @@ impl GroupsAccumulator for Many {
         self.grow(total);
         let Many { of, sums, counts } = self;
         let is_in = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        numbers(column(values, 0)?, &mut |row, number| {
+        numbers(column(values, 0)?, |row, number| {
             if is_in(row) {
                 let group = groups[row];
                 sums[group] = sums[group].checked_add(number).ok_or_else(|| of.failure.keep(Aggregate::overflow()))?;
@@ -179,7 +182,7 @@ impl GroupsAccumulator for Many {
         self.grow(total);
         let Many { of, sums, counts } = self;
         let more = column(values, 1)?.as_primitive::<Int64Type>().values();
-        numbers(column(values, 0)?, &mut |row, number| {
+        numbers(column(values, 0)?, |row, number| {
             let group = groups[row];
             sums[group] = sums[group].checked_add(number).ok_or_else(|| of.failure.keep(Aggregate::overflow()))?;
             counts[group] += more[row];
@@ -203,7 +206,7 @@ impl GroupsAccumulator for Many {
         let values = column(values, 0)?;
         let (mut all, mut counts) = (vec![0; values.len()], vec![0; values.len()]);
         let is_in = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        numbers(values, &mut |row, number| {
+        numbers(values, |row, number| {
             if is_in(row) {
                 (all[row], counts[row]) = (number, 1);
             }

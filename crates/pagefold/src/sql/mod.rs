@@ -66,8 +66,9 @@ pub(crate) struct Speaking {
 impl Database {
     /// The same database, where large queries are run by batches, by who is given to do so. Sessions that there are already go on as they are.
     #[must_use]
-    pub fn with_analytics(self, analytics: Arc<dyn Analytics>) -> Database {
-        Database { sql: Arc::new(Speaking { analytics: Some(analytics), ..Speaking::default() }), ..self }
+    pub fn with_analytics(mut self, analytics: Arc<dyn Analytics>) -> Database {
+        self.sql = Arc::new(Speaking { analytics: Some(analytics), ..Speaking::default() });
+        self
     }
 
     /// A session: transactions, settings, prepared statements.

@@ -1,6 +1,6 @@
 //! The 22 queries of TPC-H by the row executor and by batches, in turn, on tables under one method: whether the answers are the same, and what each took.
 //!
-//! `cargo run --release --features tpch --bin tpch_analytics -- --make 1 DIRECTORY` makes the database first.
+//! `cargo run --release --features tpch --bin tpch_analytics -- --make 1 DIRECTORY` makes the database first; without a directory the queries are printed.
 
 #[path = "../../tests/tpch_data/mod.rs"]
 mod tpch_data;
@@ -82,6 +82,12 @@ fn explain(session: &mut Session, number: i32) -> SqlResult<()> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = options();
+    if options.directory.as_os_str().is_empty() {
+        // For other databases: the statements of each query, as JSON.
+        let query = |number: &i32| format!("\"{number}\": {:?}", tpch_data::statements(*number));
+        println!("{{{}}}", options.queries.iter().map(query).collect::<Vec<String>>().join(",\n"));
+        return Ok(());
+    }
     let mut settings = Settings::default();
     settings.pools.memory_bytes = options.memory;
     let mode = if options.make.is_some() { OpenMode::Create } else { OpenMode::Write };

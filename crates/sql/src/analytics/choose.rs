@@ -11,8 +11,8 @@ use crate::plan::{Access, Plan, ScanPlan, rows_of};
 const LITTLE_WORK: f64 = 5_000.0;
 /// What it takes to begin.
 const BEGINNING: f64 = 1_000.0;
-/// What is run by batches is to be this much less work.
-const CLEARLY: f64 = 0.8;
+/// What is run by batches may be so many times the work that rows are said to be. That is little where few rows are expected, and much more where more come: batches are as much work in any case.
+const TRUST: f64 = 10.0;
 
 /// When queries are run by batches: the setting `analytics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,10 @@ impl<'c> Chooser<'c> {
 
     /// Is a plan to be run by batches, as far as can be told without its values?
     pub(crate) fn is_chosen(&self, plan: &Plan) -> bool {
+        // Nothing above sorts them.
+        if follows_index(plan) {
+            return false;
+        }
         let told = Chooser { mode: Mode::Told, ..*self };
         match self.when {
             When::Off => false,
@@ -57,7 +61,7 @@ impl<'c> Chooser<'c> {
                     return false;
                 }
                 let by_rows = self.by_rows(plan);
-                by_rows > LITTLE_WORK && told.node(plan).is_some_and(|node| BEGINNING + by_batches(&node) < by_rows * CLEARLY)
+                by_rows > LITTLE_WORK && told.node(plan).is_some_and(|node| BEGINNING + by_batches(&node) < by_rows * TRUST)
             }
         }
     }
@@ -109,10 +113,22 @@ impl<'c> Chooser<'c> {
 fn scan_by_rows(scan: &ScanPlan) -> f64 {
     let each = 0.15 + if scan.residual.is_some() { 0.1 } else { 0.0 };
     match &scan.access {
-        Access::Pages => scan.table.rows() as f64 * 0.03 + scan.rows * each,
+        Access::Pages => scan.table.rows() as f64 * 0.1 + scan.rows * each,
         Access::Unique { .. } => 3.0,
         Access::Index { keys_only: true, .. } => scan.rows * (0.3 + each),
         Access::Index { .. } => scan.rows * (1.5 + each),
+    }
+}
+
+/// Do its rows come in the order of an index, because that is asked for?
+fn follows_index(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan(scan) => scan.in_order,
+        Plan::Filter(plan) => follows_index(&plan.input),
+        Plan::Project(plan) => follows_index(&plan.input),
+        Plan::Cut(plan) => follows_index(&plan.input),
+        Plan::Limit(plan) => follows_index(&plan.input),
+        _ => false,
     }
 }
 
@@ -132,7 +148,7 @@ fn has_work(plan: &Plan) -> bool {
 /// Work by batches.
 fn by_batches(node: &Node) -> f64 {
     match &node.operation {
-        Operation::Scan(scan) => scan.table_rows * (0.004 + 0.008 * scan.columns.len() as f64) + node.rows * 0.01 * node.kinds.len() as f64,
+        Operation::Scan(scan) => scan.table_rows * (0.004 + 0.004 * scan.columns.len() as f64) + node.rows * 0.01 * node.kinds.len() as f64,
         Operation::Values(rows) => rows.len() as f64 * 0.1,
         Operation::Filter { input, .. } => by_batches(input) + input.rows * 0.02,
         Operation::Project { input, exprs } => by_batches(input) + input.rows * 0.01 * exprs.len() as f64,

@@ -5,8 +5,10 @@
 
 use super::translate::{Part, Translated};
 use super::{Chooser, Join, JoinType, Node, Operation, Scalar};
+use crate::bind::Limit;
 use crate::expression::{AggregateKind, Comparison, Expr, SubqueryKind};
 use crate::plan::Plan;
+use pagefold_types::Value;
 
 /// How the rows of a subquery hang on the row around it.
 #[derive(Debug, Default)]
@@ -28,7 +30,7 @@ impl Correlation {
     pub(super) fn add(&mut self, comparison: Comparison, value: Expr, own: Expr) {
         match (comparison, own) {
             (Comparison::Equal, Expr::Slot(column)) if !value.any(|part| matches!(part, Expr::Slot(_))) => self.keys.push((value, column)),
-            (_, own) => self.rest.push(Expr::Compare { comparison: comparison.mirrored(), left: Box::new(own), right: Box::new(value) }),
+            (_, own) => self.rest.push(Expr::Compare { comparison, left: Box::new(own), right: Box::new(value) }),
         }
     }
 
@@ -103,7 +105,13 @@ impl Chooser<'_> {
             (SubqueryKind::Scalar, _) => return Some(false),
             _ => return None,
         };
-        let (second, correlation) = self.subquery(*number)?;
+        let (second, correlation) = match (kind, self.subplans.get(*number)?) {
+            // One row is as good as all, where none of them fails.
+            (SubqueryKind::Exists, Plan::Limit(limit)) if takes_one(&limit.limit) => {
+                self.part(&limit.input).filter(|(part, correlation)| correlation.is_there() && !part.node.may_fail())?
+            }
+            _ => self.subquery(*number)?,
+        };
         // An aggregate gives a row whatever there is.
         if correlation.is_scalar {
             return None;
@@ -117,10 +125,10 @@ impl Chooser<'_> {
         if keys.is_empty() || condition.as_ref().is_some_and(Scalar::can_fail) || !are_alike(&keys) {
             return None;
         }
-        let (kinds, rows) = (first.kinds.clone(), (first.rows * 0.5).max(1.0));
+        let (kinds, rows, of_all) = (first.kinds.clone(), (first.rows * 0.5).max(1.0), first.part * 0.5);
         let kind = if negated { JoinType::Anti } else { JoinType::Semi };
-        let join = Join { kind, first, second: second.node, keys, condition, nulls_match: false };
-        part.node = Node { operation: Operation::Join(Box::new(join)), kinds, rows };
+        let join = Join { kind, first, second: second.node, keys, condition, nulls_match: false, nulls_equal: false };
+        part.node = Node { operation: Operation::Join(Box::new(join)), kinds, rows, part: of_all };
         Some(true)
     }
 
@@ -154,10 +162,10 @@ impl Chooser<'_> {
         if keys.is_empty() || !are_alike(&keys) {
             return None;
         }
-        let (column, rows) = (first.kinds.len(), first.rows);
+        let (column, rows, of_all) = (first.kinds.len(), first.rows, first.part);
         let kinds = first.kinds.iter().chain(&second.node.kinds).copied().collect();
-        let join = Join { kind: JoinType::Left, first, second: second.node, keys, condition: None, nulls_match: false };
-        part.node = Node { operation: Operation::Join(Box::new(join)), kinds, rows };
+        let join = Join { kind: JoinType::Left, first, second: second.node, keys, condition: None, nulls_match: false, nulls_equal: false };
+        part.node = Node { operation: Operation::Join(Box::new(join)), kinds, rows, part: of_all };
         Some(column)
     }
 
@@ -180,9 +188,15 @@ impl Chooser<'_> {
     }
 }
 
+/// Does a limit let the first row through?
+fn takes_one(limit: &Limit) -> bool {
+    let is_there = matches!(&limit.limit, Some(Expr::Literal(Value::Int(rows))) if *rows > 0);
+    is_there && limit.offset.is_none() && limit.ties.is_empty()
+}
+
 /// What stands for a node that was taken away.
-fn nothing() -> Node {
-    Node { operation: Operation::Values(Vec::new()), kinds: Vec::new(), rows: 0.0 }
+pub(super) fn nothing() -> Node {
+    Node { operation: Operation::Values(Vec::new()), kinds: Vec::new(), rows: 0.0, part: 1.0 }
 }
 
 /// Have both sides of each key one kind, whose values are equal just when they are the same?

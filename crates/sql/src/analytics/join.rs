@@ -1,8 +1,9 @@
 //! Joins: by hashes, whatever the row executor does.
 
-use super::correlated::{Correlation, are_alike};
+use super::correlated::{Correlation, are_alike, nothing};
 use super::translate::{Part, Translated, exprs_of, terms};
 use super::{Chooser, Join, JoinType, Node, Operation, Scalar};
+use crate::bind::SetOperation;
 use crate::expression::{Comparison, Expr};
 use crate::plan::access::{Test, TestKind};
 use crate::plan::{HashPlan, JoinKind, LookUpPlan};
@@ -30,6 +31,65 @@ fn join_type(kind: JoinKind) -> JoinType {
     }
 }
 
+/// Do columns of both sides come out?
+pub(super) fn is_pair(kind: JoinType) -> bool {
+    matches!(kind, JoinType::Inner | JoinType::Left | JoinType::Full)
+}
+
+impl Join {
+    /// May its keys fail, or what it asks of pairs?
+    pub(super) fn may_fail(&self) -> bool {
+        self.condition.as_ref().is_some_and(Scalar::can_fail) || self.keys.iter().any(|(a, b)| a.can_fail() || b.can_fail())
+    }
+
+    /// A semi-join whose keys are columns of one side of an inner join below it is made there, before the rows of that side are joined: it leaves some of them out. Where that was done, the first
+    /// side is all of it. Nothing may fail that is then evaluated of fewer rows.
+    fn take_down(&mut self) -> bool {
+        let columns: Option<Vec<usize>> =
+            self.keys.iter().map(|(key, _)| if let Scalar::Column(column, _) = key { Some(*column) } else { None }).collect();
+        let (Some(columns), Operation::Join(below)) = (columns, &mut self.first.operation) else { return false };
+        let width = below.first.kinds.len();
+        let (in_first, in_second) = (columns.iter().all(|column| *column < width), columns.iter().all(|column| *column >= width));
+        if columns.is_empty()
+            || self.kind != JoinType::Semi
+            || self.condition.is_some()
+            || below.kind != JoinType::Inner
+            || below.may_fail()
+            || !(in_first || in_second)
+        {
+            return false;
+        }
+        let side = if in_first { &mut below.first } else { &mut below.second };
+        let mut keys = std::mem::take(&mut self.keys);
+        if in_second {
+            keys.iter_mut().for_each(|(key, _)| key.columns_mut(&mut |column| *column -= width));
+        }
+        let first = std::mem::replace(side, nothing());
+        let second = std::mem::replace(&mut self.second, nothing());
+        let (kinds, rows, part) = (first.kinds.clone(), (first.rows * 0.5).max(1.0), first.part * 0.5);
+        let mut join = Join { kind: JoinType::Semi, first, second, keys, condition: None, nulls_match: false, nulls_equal: false };
+        *side = match join.take_down() {
+            true => join.first,
+            false => Node { operation: Operation::Join(Box::new(join)), kinds, rows, part },
+        };
+        self.first.rows = (self.first.rows * 0.5).max(1.0);
+        true
+    }
+}
+
+/// Rows of one side that are among those of the other, or are not; NULL is equal to NULL.
+pub(super) fn compared(first: Node, second: Node, operation: SetOperation) -> Option<Node> {
+    let keys = (0..first.kinds.len()).map(|column| Some((first.column(column)?, second.column(column)?)));
+    let keys = keys.collect::<Option<Vec<(Scalar, Scalar)>>>()?;
+    if !are_alike(&keys) || keys.is_empty() {
+        return None;
+    }
+    let kind = if operation == SetOperation::Intersect { JoinType::Semi } else { JoinType::Anti };
+    let (kinds, rows, part) = (first.kinds.clone(), (first.rows * 0.5).max(1.0), first.part * 0.5);
+    let join = Join { kind, first, second, keys, condition: None, nulls_match: false, nulls_equal: true };
+    Some(Node { operation: Operation::Join(Box::new(join)), kinds, rows, part })
+}
+
 /// Two sides that are to be joined.
 struct Sides {
     kind: JoinKind,
@@ -50,7 +110,9 @@ impl Chooser<'_> {
             return None;
         }
         let (one, other) = (first.0.node.rows, second.0.node.rows);
-        let rows = if plan.first_keys.is_empty() { one * other } else { one.max(other) };
+        // As between a key and what refers to it: one side loses what the other one has lost.
+        let related = (one * second.0.node.part).max(other * first.0.node.part).max(1.0);
+        let rows = if plan.first_keys.is_empty() { one * other } else { related };
         let keys = plan.first_keys.iter().cloned().zip(plan.second_keys.iter().cloned()).collect();
         let conditions = plan.condition.as_ref().map_or_else(Vec::new, |condition| terms(condition).to_vec());
         self.joined(Sides { kind: plan.kind, first, second, keys, conditions, nulls_match: plan.nulls_match, rows })
@@ -75,7 +137,7 @@ impl Chooser<'_> {
                 scan.columns.len() + more.len() - 1
             });
             let own = as_compared(at, &scan.table.schema.columns().get(test.column)?.data_type, data_type);
-            match comparison {
+            match *comparison {
                 Comparison::Equal => keys.push((value.clone(), own)),
                 // Of both rows; its own columns stand behind those of the first side.
                 comparison => {
@@ -85,16 +147,12 @@ impl Chooser<'_> {
                             *slot += plan.width;
                         }
                     });
-                    conditions.push(Expr::Compare {
-                        comparison: comparison.mirrored(),
-                        left: Box::new(own),
-                        right: Box::new(value.clone()),
-                    });
+                    conditions.push(Expr::Compare { comparison, left: Box::new(own), right: Box::new(value.clone()) });
                 }
             }
         }
         let second = self.scan(scan, &own, &more)?;
-        conditions.extend(plan.condition.iter().flat_map(|condition| terms(condition)).cloned());
+        conditions.extend(plan.condition.iter().flat_map(terms).cloned());
         let rows = (first.0.node.rows * scan.rows).max(1.0);
         // Columns that are only compared stand behind the second side's, where slots of conditions find them.
         self.joined(Sides { kind: plan.kind, first, second, keys, conditions, nulls_match: false, rows })
@@ -143,14 +201,18 @@ impl Chooser<'_> {
             return None;
         }
         if one_side {
-            let (kinds, estimate) = (first.node.kinds.clone(), (first.node.rows * 0.5).max(1.0));
-            let join = Join { kind: join_type(kind), first: first.node, second: second.node, keys, condition, nulls_match };
-            let node = Node { operation: Operation::Join(Box::new(join)), kinds, rows: estimate };
+            let (kinds, estimate, part) = (first.node.kinds.clone(), (first.node.rows * 0.5).max(1.0), first.node.part * 0.5);
+            let mut join =
+                Join { kind: join_type(kind), first: first.node, second: second.node, keys, condition, nulls_match, nulls_equal: false };
+            let node = match join.take_down() {
+                true => join.first,
+                false => Node { operation: Operation::Join(Box::new(join)), kinds, rows: estimate, part },
+            };
             return Some((Part { node, width }, of_first));
         }
-        let (second_width, all) = (second.width, both.len());
-        let join = Join { kind: join_type(kind), first: first.node, second: second.node, keys, condition, nulls_match };
-        let mut node = Node { operation: Operation::Join(Box::new(join)), kinds: both, rows };
+        let (second_width, all, part) = (second.width, both.len(), first.node.part * second.node.part);
+        let join = Join { kind: join_type(kind), first: first.node, second: second.node, keys, condition, nulls_match, nulls_equal: false };
+        let mut node = Node { operation: Operation::Join(Box::new(join)), kinds: both, rows, part };
         let mut of_second = of_second;
         of_second.columns_mut(&mut |column| *column += columns);
         let mut correlation = of_first.with(of_second).with(hanging);

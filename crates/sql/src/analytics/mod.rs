@@ -7,6 +7,7 @@
 //! * `scan`: rows of tables, as the statement sees them
 //! * `aggregate`: what is computed of groups
 //! * `translate`: plans; `join`: joins; `correlated`: subqueries that need the row around them, as joins
+//! * `prune`: columns that nobody needs
 //! * `choose`: what is run by batches; `run`: rows of it, one by one
 //!
 //! Invariants:
@@ -19,6 +20,7 @@ mod choose;
 mod convert;
 mod correlated;
 mod join;
+mod prune;
 mod run;
 mod scalar;
 mod scan;
@@ -106,6 +108,8 @@ pub struct Node {
     pub kinds: Vec<Kind>,
     /// Rows that come out, by estimate.
     pub rows: f64,
+    /// Which part that is of what would come without conditions: what joins it loses as much.
+    pub part: f64,
 }
 
 /// What a step does. Expressions are of the columns of its input; of a join, of those of both sides one after the other.
@@ -179,6 +183,8 @@ pub struct Join {
     pub condition: Option<Scalar>,
     /// Of [`JoinType::Anti`], with one key and no condition, NOT IN: where the second side has a NULL no row comes, and one with a NULL itself only where the second side has no row.
     pub nulls_match: bool,
+    /// NULL is equal to NULL.
+    pub nulls_equal: bool,
 }
 
 /// What comes of the pairs of a join.

@@ -31,17 +31,31 @@ impl Node {
             1 => conditions.swap_remove(0),
             _ => Scalar::And(conditions),
         };
-        let (kinds, rows) = (self.kinds.clone(), (self.rows * 0.3).max(1.0));
-        Node { operation: Operation::Filter { input: Box::new(self), condition }, kinds, rows }
+        let (kinds, rows, part) = (self.kinds.clone(), (self.rows * 0.3).max(1.0), self.part * 0.3);
+        Node { operation: Operation::Filter { input: Box::new(self), condition }, kinds, rows, part }
     }
 
     pub(super) fn projected(self, exprs: Vec<Scalar>) -> Node {
-        let (kinds, rows) = (exprs.iter().map(Scalar::kind).collect(), self.rows);
-        Node { operation: Operation::Project { input: Box::new(self), exprs }, kinds, rows }
+        let (kinds, rows, part) = (exprs.iter().map(Scalar::kind).collect(), self.rows, self.part);
+        Node { operation: Operation::Project { input: Box::new(self), exprs }, kinds, rows, part }
     }
 
     pub(super) fn column(&self, column: usize) -> Option<Scalar> {
         Some(Scalar::Column(column, *self.kinds.get(column)?))
+    }
+
+    /// May it fail for what its rows are?
+    pub(super) fn may_fail(&self) -> bool {
+        match &self.operation {
+            Operation::Scan(_) | Operation::Values(_) => false,
+            Operation::Filter { input, condition } => condition.can_fail() || input.may_fail(),
+            Operation::Project { input, exprs } => exprs.iter().any(Scalar::can_fail) || input.may_fail(),
+            Operation::Join(join) => join.may_fail() || join.first.may_fail() || join.second.may_fail(),
+            // Sums may.
+            Operation::Aggregate { .. } => true,
+            Operation::Distinct(input) | Operation::Sort { input, .. } | Operation::Limit { input, .. } => input.may_fail(),
+            Operation::Union(first, second) => first.may_fail() || second.may_fail(),
+        }
     }
 
     /// Only these columns.
@@ -78,7 +92,7 @@ impl Chooser<'_> {
     /// A plan that needs no row around it.
     pub(crate) fn node(&self, plan: &Plan) -> Option<Node> {
         let (part, correlation) = self.part(plan)?;
-        if correlation.is_there() { None } else { part.trimmed() }
+        if correlation.is_there() { None } else { part.trimmed()?.without_others() }
     }
 
     pub(super) fn part(&self, plan: &Plan) -> Option<Translated> {
@@ -99,7 +113,7 @@ impl Chooser<'_> {
                     Mode::Run(execution) => count_rows(count, &execution.context()).ok()?,
                 };
                 let kinds = vec![Kind::Int; count.columns];
-                Some(free(Part::of(Node { operation: Operation::Values(vec![rows]), kinds, rows: 1.0 })))
+                Some(free(Part::of(Node { operation: Operation::Values(vec![rows]), kinds, rows: 1.0, part: 1.0 })))
             }
             Plan::Distinct(input) => {
                 let (input, correlation) = self.part(input)?;
@@ -128,15 +142,18 @@ impl Chooser<'_> {
                 let rows = Some(rows).filter(|rows| *rows < u64::MAX);
                 let (kinds, estimate) = (part.node.kinds.clone(), part.node.rows.min(rows.map_or(f64::MAX, |rows| rows as f64)));
                 let operation = Operation::Limit { input: Box::new(part.node), offset, rows };
-                Some(free(Part { node: Node { operation, kinds, rows: estimate }, width: part.width }))
+                Some(free(Part { node: Node { operation, kinds, rows: estimate, part: 1.0 }, width: part.width }))
             }
-            Plan::Set(set) if set.operation == SetOperation::Union => {
+            Plan::Set(set) if set.operation == SetOperation::Union || !set.all => {
                 let (first, second) = (self.node(&set.first)?, self.node(&set.second)?);
                 if first.kinds != second.kinds {
                     return None;
                 }
+                if set.operation != SetOperation::Union {
+                    return distinct(super::join::compared(first, second, set.operation)?).map(Part::of).map(free);
+                }
                 let (kinds, rows) = (first.kinds.clone(), first.rows + second.rows);
-                let both = Node { operation: Operation::Union(Box::new(first), Box::new(second)), kinds, rows };
+                let both = Node { operation: Operation::Union(Box::new(first), Box::new(second)), kinds, rows, part: 1.0 };
                 Some(free(Part::of(if set.all { both } else { distinct(both)? })))
             }
             _ => None,
@@ -171,7 +188,7 @@ impl Chooser<'_> {
             kinds.push(kind);
         }
         let count = rows.len() as f64;
-        Some(Part::of(Node { operation: Operation::Values(rows), kinds, rows: count }))
+        Some(Part::of(Node { operation: Operation::Values(rows), kinds, rows: count, part: 1.0 }))
     }
 
     /// Rows of a table for which these of its tests, which compare with nothing of another row, are true; tests that compare with the row around are what it hangs on. `more`: columns that are needed
@@ -208,12 +225,13 @@ impl Chooser<'_> {
             columns.push((0..scan.table.schema.len()).find(is_int).unwrap_or(0));
         }
         let kinds = kinds(&scan.table.schema, &columns)?;
-        let few = 0.3_f64.powi(i32::try_from(tests.len() - free_tests.len()).unwrap_or(0));
+        let table_rows = scan.table.rows() as f64;
         let rows = match free_tests.len() == scan.tests.len() {
             true => scan.rows,
-            false => (scan.table.rows() as f64 * few.min(0.3_f64.powi(i32::try_from(free_tests.len()).unwrap_or(0)))).max(1.0),
+            // Estimates are of all tests together.
+            false => (table_rows * 0.3_f64.powi(i32::try_from(free_tests.len()).unwrap_or(0))).max(1.0),
         };
-        let (name, table_rows) = (scan.table.name.clone(), scan.table.rows() as f64);
+        let name = scan.table.name.clone();
         let mut table_scan = TableScan { name, view: None, parts: Vec::new(), columns, condition: None, table_rows };
         if let Mode::Run(execution) = self.mode {
             let asked = ScanPlan {
@@ -222,6 +240,7 @@ impl Chooser<'_> {
                 tests: free_tests,
                 residual: None,
                 access: Access::Pages,
+                in_order: false,
                 rows: scan.rows,
             };
             let (condition, parts) = ask(&asked, &execution.context(), &[]).ok()?;
@@ -229,7 +248,7 @@ impl Chooser<'_> {
             table_scan.parts = parts.into_iter().map(|part| Arc::clone(&scan.table.parts[part].table)).collect();
             table_scan.condition = condition;
         }
-        let node = Node { operation: Operation::Scan(Box::new(table_scan)), kinds, rows };
+        let node = Node { operation: Operation::Scan(Box::new(table_scan)), kinds, rows, part: (rows / table_rows.max(1.0)).min(1.0) };
         let part = Part { node, width };
         match &scan.residual {
             None => Some((part, correlation)),
@@ -366,8 +385,8 @@ fn distinct(input: Node) -> Option<Node> {
     if input.kinds.iter().any(|kind| !kind.is_plain()) {
         return None;
     }
-    let (kinds, rows) = (input.kinds.clone(), (input.rows * 0.5).max(1.0));
-    Some(Node { operation: Operation::Distinct(Box::new(input)), kinds, rows })
+    let (kinds, rows, part) = (input.kinds.clone(), (input.rows * 0.5).max(1.0), input.part);
+    Some(Node { operation: Operation::Distinct(Box::new(input)), kinds, rows, part })
 }
 
 fn sorted(input: Node, keys: &[SortKey], limit: Option<u64>) -> Option<Node> {
@@ -376,8 +395,8 @@ fn sorted(input: Node, keys: &[SortKey], limit: Option<u64>) -> Option<Node> {
         is_plain.then_some(SortColumn { column: key.slot, descending: key.descending, nulls_first: key.nulls_first })
     };
     let keys = keys.iter().map(column).collect::<Option<Vec<SortColumn>>>()?;
-    let (kinds, rows) = (input.kinds.clone(), limit.map_or(input.rows, |limit| input.rows.min(limit as f64)));
-    Some(Node { operation: Operation::Sort { input: Box::new(input), keys, limit }, kinds, rows })
+    let (kinds, rows, part) = (input.kinds.clone(), limit.map_or(input.rows, |limit| input.rows.min(limit as f64)), input.part);
+    Some(Node { operation: Operation::Sort { input: Box::new(input), keys, limit }, kinds, rows, part })
 }
 
 /// Groups; with DISTINCT, of rows of which each is there once.
@@ -389,7 +408,7 @@ fn grouped(input: Node, keys: Vec<Scalar>, mut aggregates: Vec<Aggregate>, plan:
     if aggregates.iter().any(counts_once) {
         let first = plan.aggregates.first()?;
         let is_same = |noted: &Noted| noted.aggregate.argument == first.aggregate.argument && noted.filter == first.filter;
-        if !plan.aggregates.iter().all(|noted| is_same(noted)) || !aggregates.iter().all(counts_once) {
+        if !plan.aggregates.iter().all(is_same) || !aggregates.iter().all(counts_once) {
             return None;
         }
         let argument = aggregates.first()?.argument.clone()?;
@@ -405,7 +424,8 @@ fn grouped(input: Node, keys: Vec<Scalar>, mut aggregates: Vec<Aggregate>, plan:
     }
     let rows = if keys.is_empty() { 1.0 } else { (input.rows * 0.1).max(1.0) };
     let kinds = keys.iter().map(Scalar::kind).chain(aggregates.iter().map(|aggregate| aggregate.kind)).collect();
-    Some(Node { operation: Operation::Aggregate { input: Box::new(input), keys, aggregates }, kinds, rows })
+    let part = input.part;
+    Some(Node { operation: Operation::Aggregate { input: Box::new(input), keys, aggregates }, kinds, rows, part })
 }
 
 /// Are all rows below it needed before the first one comes?

@@ -89,6 +89,8 @@ pub(crate) struct ScanPlan {
     /// What is asked of the values that it delivers.
     pub(crate) residual: Option<Expr>,
     pub(crate) access: Access,
+    /// They come in the order of the index, and somebody relies on that.
+    pub(crate) in_order: bool,
     /// Rows, by estimate.
     pub(crate) rows: f64,
 }

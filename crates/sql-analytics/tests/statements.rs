@@ -1,0 +1,101 @@
+//! The files of `crates/sql/tests/slt`, each query of which is run by rows and by batches: the same rows come, or the same SQLSTATE.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{both, done, in_order, run};
+use pagefold_sql::{Session, TransactionState};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Statements of a file, each with the connection that it is for.
+fn statements(text: &str) -> Vec<(String, String)> {
+    let (mut all, mut connection) = (Vec::new(), String::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(name) = line.strip_prefix("connection ") {
+            name.trim().clone_into(&mut connection);
+        }
+        if !(line.starts_with("statement") || line.starts_with("query")) {
+            continue;
+        }
+        let body: Vec<&str> = lines.by_ref().take_while(|line| !line.trim().is_empty() && *line != "----").collect();
+        all.push((std::mem::take(&mut connection), body.join("\n")));
+    }
+    all
+}
+
+/// Is it a query that gives the same again?
+fn is_query(sql: &str) -> bool {
+    let text = sql.trim_start().to_lowercase();
+    let begins = ["select", "with", "values", "("].iter().any(|word| text.starts_with(word));
+    let others = [
+        "random",
+        "nextval",
+        "uuid",
+        "now()",
+        "current_",
+        "insert ",
+        "update ",
+        "delete ",
+        "merge ",
+        "pagefold_",
+        "for update",
+        "for share",
+    ];
+    begins && !others.iter().any(|other| text.contains(other))
+}
+
+#[test]
+fn files_of_statements() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests/slt");
+    let (mut queries, mut by_batches) = (0, 0);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "slt")) {
+        let database = common::database(2);
+        let mut sessions: HashMap<String, Session> = HashMap::new();
+        for (connection, sql) in statements(&std::fs::read_to_string(file).unwrap()) {
+            let session = sessions.entry(connection).or_insert_with(|| database.session());
+            if is_query(&sql) && session.transaction_state() != TransactionState::Failed {
+                let is_within = session.transaction_state() == TransactionState::Open;
+                if is_within {
+                    done(session, "SAVEPOINT compared");
+                }
+                session.execute("SET analytics = off", &[]).unwrap();
+                let by_rows = run(session, &sql);
+                if is_within {
+                    done(session, "ROLLBACK TO compared");
+                }
+                session.execute("SET analytics = on", &[]).unwrap();
+                let before = database.analytics_statements();
+                let batches = run(session, &sql);
+                if is_within {
+                    done(session, "ROLLBACK TO compared");
+                }
+                queries += 1;
+                by_batches += u64::from(database.analytics_statements() > before);
+                assert_eq!(in_order(by_rows), in_order(batches), "{}: {sql}", file.display());
+            }
+            // As the file has it, with all that it changes.
+            drop(run(session, &sql));
+        }
+    }
+    println!("{queries} queries, {by_batches} by batches");
+    assert!(by_batches > 200, "{by_batches} of {queries} queries were run by batches");
+}
+
+#[test]
+fn the_switch_is_a_setting() {
+    let database = common::database(2);
+    let mut session = database.session();
+    done(&mut session, "CREATE TABLE n (a INTEGER)");
+    let (rows, batches, was_run) = both(&database, &mut session, "SELECT sum(a) FROM n");
+    assert_eq!((rows, was_run), (batches, true));
+    done(&mut session, "SET analytics = auto");
+    let before = database.analytics_statements();
+    done(&mut session, "SELECT sum(a) FROM n");
+    assert_eq!(database.analytics_statements(), before, "an empty table is no work");
+    assert_eq!(run(&mut session, "SET analytics = sometimes"), Err("22023"));
+}
