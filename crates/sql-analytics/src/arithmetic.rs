@@ -44,8 +44,17 @@ pub(crate) fn apply(arithmetic: &Arithmetic, left: &Values, right: &Values, rows
             let operation = |a: i128, b: i128| times(a, by_left)?.checked_sub(times(b, by_right)?).and_then(fits);
             each::<Decimal128Type>(left, right, rows, operation, decimals_failed)
         }
-        Some(Direct::MultiplyDecimals) => each::<Decimal128Type>(left, right, rows, |a, b| times(a, b).and_then(fits), decimals_failed),
+        Some(Direct::MultiplyDecimals) => each::<Decimal128Type>(left, right, rows, product, decimals_failed),
         None => one_by_one(arithmetic, left, right, rows, running),
+    }
+}
+
+/// The product, of at most 38 digits. That of two numbers of 64 bits has no more.
+#[inline]
+fn product(a: i128, b: i128) -> Option<i128> {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => Some(i128::from(a) * i128::from(b)),
+        _ => a.checked_mul(b).filter(|product| product.unsigned_abs() < LIMIT),
     }
 }
 
@@ -72,30 +81,42 @@ fn each<T: ArrowPrimitiveType>(
     let nulls = NullBuffer::union(nulls_of(left), nulls_of(right)).filter(|nulls| nulls.null_count() > 0);
     let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
     let mut made: Vec<T::Native> = Vec::with_capacity(rows);
-    let mut put = |row: usize, a: T::Native, b: T::Native| -> Result<()> {
-        made.push(match operation(a, b) {
-            Some(result) => result,
-            None if !is_there(row) => T::Native::default(),
-            None => return Err(failed(a, b)),
-        });
-        Ok(())
+    // First all of them: which one failed is looked for where one did.
+    let mut has_failed = false;
+    let mut one = |a: T::Native, b: T::Native| {
+        operation(a, b).unwrap_or_else(|| {
+            has_failed = true;
+            T::Native::default()
+        })
     };
     match (left, right) {
         (Values::Array(a), Values::Array(b)) => {
             let (a, b) = (a.as_primitive::<T>().values(), b.as_primitive::<T>().values());
-            a.iter().zip(b.iter()).enumerate().try_for_each(|(row, (a, b))| put(row, *a, *b))?;
+            made.extend(a.iter().zip(b.iter()).map(|(a, b)| one(*a, *b)));
         }
         (Values::Array(a), Values::Same(b)) => {
             let (a, b) = (a.as_primitive::<T>().values(), b.as_primitive::<T>().value(0));
-            a.iter().enumerate().try_for_each(|(row, a)| put(row, *a, b))?;
+            made.extend(a.iter().map(|a| one(*a, b)));
         }
         (Values::Same(a), Values::Array(b)) => {
             let (a, b) = (a.as_primitive::<T>().value(0), b.as_primitive::<T>().values());
-            b.iter().enumerate().try_for_each(|(row, b)| put(row, a, *b))?;
+            made.extend(b.iter().map(|b| one(a, *b)));
         }
         (Values::Same(a), Values::Same(b)) => {
             let (a, b) = (a.as_primitive::<T>().value(0), b.as_primitive::<T>().value(0));
-            (0..rows).try_for_each(|row| put(row, a, b))?;
+            made.resize(rows, one(a, b));
+        }
+    }
+    if has_failed {
+        let at = |values: &Values, row: usize| match values {
+            Values::Array(array) => array.as_primitive::<T>().value(row),
+            Values::Same(array) => array.as_primitive::<T>().value(0),
+        };
+        for row in (0..rows).filter(|row| is_there(*row)) {
+            let (a, b) = (at(left, row), at(right, row));
+            if operation(a, b).is_none() {
+                return Err(failed(a, b));
+            }
         }
     }
     let to = if T::DATA_TYPE == arrow_schema::DataType::Int64 { data_type(Kind::Int) } else { data_type(Kind::Decimal) };

@@ -190,7 +190,7 @@ fn every_expression_at_its_limits() {
                 continue;
             }
             for id in 0..12 {
-                let query = format!("SELECT id, {expr} FROM x WHERE id + 0 = {id}");
+                let query = format!("SELECT id, f, {expr} FROM x WHERE id + 0 = {id}");
                 let (rows, batches, was_run) = both(&database, &mut session, &query);
                 assert_eq!(
                     format!("{rows:?}"),
@@ -205,7 +205,7 @@ fn every_expression_at_its_limits() {
                 }
             }
             // All rows at once: the same, or one of the errors.
-            let query = format!("SELECT id, {expr} FROM x");
+            let query = format!("SELECT id, f, {expr} FROM x");
             let (rows, batches, _) = both(&database, &mut session, &query);
             assert_eq!(rows.is_ok(), batches.is_ok(), "round {round}: {query}");
             if rows.is_ok() {

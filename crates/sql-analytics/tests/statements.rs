@@ -6,24 +6,62 @@ mod common;
 
 use common::{both, done, in_order, run};
 use pagefold_sql::{Session, TransactionState};
+use pagefold_types::{DataType, Value, text};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Statements of a file, each with the connection that it is for.
-fn statements(text: &str) -> Vec<(String, String)> {
+/// A statement of a file: for which connection it is, and what comes of it.
+struct Told {
+    connection: String,
+    sql: String,
+    /// `None`: it fails.
+    rows: Option<Vec<String>>,
+    is_query: bool,
+}
+
+fn statements(text: &str) -> Vec<Told> {
     let (mut all, mut connection) = (Vec::new(), String::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = line.strip_prefix("connection ") {
             name.trim().clone_into(&mut connection);
         }
-        if !(line.starts_with("statement") || line.starts_with("query")) {
+        let is_query = line.starts_with("query");
+        if !(line.starts_with("statement") || is_query) {
             continue;
         }
-        let body: Vec<&str> = lines.by_ref().take_while(|line| !line.trim().is_empty() && *line != "----").collect();
-        all.push((std::mem::take(&mut connection), body.join("\n")));
+        let fails = line.starts_with("statement error") || line.starts_with("query error");
+        let (mut body, mut rows, mut is_behind) = (Vec::new(), Vec::new(), false);
+        for line in lines.by_ref().take_while(|line| !line.trim().is_empty()) {
+            match (line, is_behind) {
+                ("----", false) => is_behind = true,
+                (line, false) => body.push(line),
+                (line, true) => rows.extend(line.split_whitespace().map(str::to_owned)),
+            }
+        }
+        rows.sort();
+        let rows = if fails { None } else { Some(rows) };
+        all.push(Told { connection: std::mem::take(&mut connection), sql: body.join("\n"), rows, is_query });
     }
     all
+}
+
+/// The words of all rows, in an order in which they can be compared; `None` of what fails.
+fn words(session: &mut Session, sql: &str) -> Option<Vec<String>> {
+    let mut answer = session.execute(sql, &[]).ok()?;
+    let types: Vec<DataType> = answer.columns().map(|column| column.data_type).collect();
+    let mut words = Vec::new();
+    while let Some(row) = answer.next_row().ok()? {
+        for (value, data_type) in row.iter().zip(&types) {
+            match value {
+                Value::Null => words.push("NULL".to_owned()),
+                Value::Text(text) if text.is_empty() => words.push("(empty)".to_owned()),
+                value => words.extend(text::to_text(value.as_ref(), data_type).split_whitespace().map(str::to_owned)),
+            }
+        }
+    }
+    words.sort();
+    Some(words)
 }
 
 /// Is it a query that gives the same again?
@@ -50,13 +88,13 @@ fn is_query(sql: &str) -> bool {
 #[test]
 fn files_of_statements() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/tests/slt");
-    let (mut queries, mut by_batches) = (0, 0);
+    let (mut queries, mut by_batches, mut others) = (0, 0, Vec::new());
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "slt")) {
         let database = common::database(2);
         let mut sessions: HashMap<String, Session> = HashMap::new();
-        for (connection, sql) in statements(&std::fs::read_to_string(file).unwrap()) {
+        for Told { connection, sql, rows, is_query: has_rows } in statements(&std::fs::read_to_string(file).unwrap()) {
             let session = sessions.entry(connection).or_insert_with(|| database.session());
             if is_query(&sql) && session.transaction_state() != TransactionState::Failed {
                 let is_within = session.transaction_state() == TransactionState::Open;
@@ -79,10 +117,15 @@ fn files_of_statements() {
                 assert_eq!(in_order(by_rows), in_order(batches), "{}: {sql}", file.display());
             }
             // As the file has it, with all that it changes.
-            drop(run(session, &sql));
+            session.execute("SET analytics = off", &[]).map(drop).unwrap_or_default();
+            let own = words(session, &sql);
+            if own.is_some() != rows.is_some() || has_rows && own != rows {
+                others.push(format!("{}: {sql}\n  {own:?}\n  {rows:?}", file.display()));
+            }
         }
     }
-    println!("{queries} queries, {by_batches} by batches");
+    println!("{queries} queries, {by_batches} by batches; other than told: {}", others.len());
+    others.iter().take(20).for_each(|other| println!("{other}"));
     assert!(by_batches > 200, "{by_batches} of {queries} queries were run by batches");
 }
 

@@ -4,7 +4,8 @@
 
 use super::{Node, Operation};
 use crate::execute::Execution;
-use crate::expression::Expr;
+use crate::expression::{Comparison, Expr};
+use crate::plan::access::{Test, TestKind};
 use crate::plan::{Access, Plan, ScanPlan, rows_of};
 
 /// What the row executor does sooner than others begin.
@@ -68,26 +69,26 @@ impl<'c> Chooser<'c> {
 
     /// Work of the row executor.
     fn by_rows(&self, plan: &Plan) -> f64 {
-        let rows = rows_of(plan);
+        let rows = likely(plan);
         match plan {
             Plan::Scan(scan) => scan_by_rows(scan),
             Plan::Filter(filter) => {
-                self.by_rows(&filter.input) + self.evaluated(std::slice::from_ref(&filter.condition), rows_of(&filter.input))
+                self.by_rows(&filter.input) + self.evaluated(std::slice::from_ref(&filter.condition), likely(&filter.input))
             }
             Plan::Project(project) => self.by_rows(&project.input) + self.evaluated(&project.exprs, rows),
-            Plan::LookUp(plan) => self.by_rows(&plan.first) + rows_of(&plan.first) * 2.0 + rows * 0.6,
+            Plan::LookUp(plan) => self.by_rows(&plan.first) + likely(&plan.first) * 2.0 + rows * 0.6,
             Plan::Hash(plan) => {
-                let (first, second) = (rows_of(&plan.first), rows_of(&plan.second));
+                let (first, second) = (likely(&plan.first), likely(&plan.second));
                 let pairs = if plan.first_keys.is_empty() { first * second * 0.1 } else { 0.0 };
                 self.by_rows(&plan.first) + self.by_rows(&plan.second) + first * 0.3 + second * 0.5 + rows * 0.2 + pairs
             }
             Plan::Aggregate(plan) => {
-                let input = rows_of(&plan.input);
+                let input = likely(&plan.input);
                 let each = if plan.keys.is_empty() { 0.02 } else { 0.25 } + 0.05 * plan.aggregates.len() as f64;
                 self.by_rows(&plan.input) + input * each
             }
-            Plan::Distinct(input) => self.by_rows(input) + rows_of(input) * 0.4,
-            Plan::Sort(sort) => self.by_rows(&sort.input) + rows_of(&sort.input) * (0.1 + 0.03 * rows_of(&sort.input).max(2.0).log2()),
+            Plan::Distinct(input) => self.by_rows(input) + likely(input) * 0.4,
+            Plan::Sort(sort) => self.by_rows(&sort.input) + likely(&sort.input) * (0.1 + 0.03 * likely(&sort.input).max(2.0).log2()),
             Plan::Cut(cut) => self.by_rows(&cut.input),
             Plan::Limit(limit) => self.by_rows(&limit.input),
             Plan::Set(set) => self.by_rows(&set.first) + self.by_rows(&set.second) + if set.all { 0.0 } else { rows * 0.4 },
@@ -107,6 +108,37 @@ impl<'c> Chooser<'c> {
             });
         }
         rows * each
+    }
+}
+
+/// Rows of a plan, where what is equal to something may be more than plans expect: few values of a column are as rare as all together would make them.
+fn likely(plan: &Plan) -> f64 {
+    const MORE: f64 = 5.0;
+    match plan {
+        Plan::Scan(scan) if scan.access == Access::Pages => {
+            let is_equal = |test: &&Test| {
+                matches!(test.kind, TestKind::Compare { comparison: Comparison::Equal, .. } | TestKind::In { negated: false, .. })
+            };
+            let tests = i32::try_from(scan.tests.iter().filter(is_equal).count()).unwrap_or(i32::MAX);
+            (scan.rows * MORE.powi(tests)).min((scan.table.rows() as f64).max(scan.rows))
+        }
+        Plan::Filter(plan) => (likely(&plan.input) * 0.3).max(1.0),
+        Plan::Project(plan) => likely(&plan.input),
+        Plan::Cut(plan) => likely(&plan.input),
+        Plan::Sort(plan) => likely(&plan.input),
+        Plan::LookUp(plan) => likely(&plan.first) * plan.second.rows.max(1.0),
+        Plan::Hash(plan) => {
+            let (first, second) = (likely(&plan.first), likely(&plan.second));
+            if plan.first_keys.is_empty() { first * second } else { first.max(second) }
+        }
+        Plan::Aggregate(plan) => {
+            if plan.keys.is_empty() {
+                1.0
+            } else {
+                (likely(&plan.input) * 0.1).max(1.0)
+            }
+        }
+        other => rows_of(other),
     }
 }
 
@@ -148,13 +180,15 @@ fn has_work(plan: &Plan) -> bool {
 /// Work by batches.
 fn by_batches(node: &Node) -> f64 {
     match &node.operation {
-        Operation::Scan(scan) => scan.table_rows * (0.004 + 0.004 * scan.columns.len() as f64) + node.rows * 0.01 * node.kinds.len() as f64,
+        Operation::Scan(scan) => {
+            scan.table_rows * (0.004 + 0.004 * scan.columns.len() as f64) + node.rows * 0.005 * node.kinds.len() as f64
+        }
         Operation::Values(rows) => rows.len() as f64 * 0.1,
         Operation::Filter { input, .. } => by_batches(input) + input.rows * 0.02,
         Operation::Project { input, exprs } => by_batches(input) + input.rows * 0.01 * exprs.len() as f64,
         Operation::Join(join) => {
             let pairs = if join.keys.is_empty() { join.first.rows * join.second.rows * 0.01 } else { 0.0 };
-            by_batches(&join.first) + by_batches(&join.second) + (join.first.rows + join.second.rows + node.rows) * 0.06 + pairs
+            by_batches(&join.first) + by_batches(&join.second) + (join.first.rows + join.second.rows + node.rows) * 0.04 + pairs
         }
         Operation::Aggregate { input, aggregates, .. } => by_batches(input) + input.rows * (0.03 + 0.02 * aggregates.len() as f64),
         Operation::Distinct(input) => by_batches(input) + input.rows * 0.1,
