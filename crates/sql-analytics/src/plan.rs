@@ -56,7 +56,8 @@ impl Planner<'_> {
     fn plan(&self, node: &Node) -> Result<Plan> {
         Ok(match &node.operation {
             Operation::Scan(scan) => {
-                let mut sources: Vec<Source> = self.running.failure.of(scan.open(self.threads))?.into_iter().map(Source::Table).collect();
+                let mut sources: Vec<Source> =
+                    self.running.failure.of(scan.open(self.threads))?.into_iter().map(|scans| Source::Table(Box::new(scans))).collect();
                 if sources.is_empty() {
                     sources.push(Source::Rows(RecordBatch::new_empty(schema(&node.kinds))));
                 }

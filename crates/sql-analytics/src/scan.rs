@@ -32,7 +32,7 @@ const BATCH_BYTES: usize = 16 << 20;
 /// What a partition gives.
 #[derive(Debug)]
 pub(crate) enum Source {
-    Table(PartScans),
+    Table(Box<PartScans>),
     Rows(RecordBatch),
 }
 
