@@ -85,7 +85,7 @@ pub enum Scalar {
     And(Vec<Scalar>),
     /// One; what stands behind one that is true is not evaluated.
     Or(Vec<Scalar>),
-    /// IS [NOT] NULL
+    /// IS NULL, or IS NOT NULL.
     IsNull {
         /// Of this.
         of: Box<Scalar>,
@@ -101,7 +101,7 @@ pub enum Scalar {
         /// The other side.
         right: Box<Scalar>,
     },
-    /// [NOT] IN these values, which are in order and of one plain kind.
+    /// IN, or NOT IN, these values, which are in order and of one plain kind.
     In {
         /// What is looked for.
         of: Box<Scalar>,
@@ -112,7 +112,7 @@ pub enum Scalar {
         /// NOT IN
         negated: bool,
     },
-    /// [NOT] LIKE a pattern.
+    /// LIKE, or NOT LIKE, a pattern.
     Like {
         /// A text.
         of: Box<Scalar>,
