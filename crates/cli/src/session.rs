@@ -8,10 +8,12 @@ use crate::size::{ByteSize, size_text};
 use pagefold::engine::{Database, GiveUp, OpenMode, PoolSettings, Settings};
 use pagefold::interchange::{CsvOptions, DateOrder, Header, STANDARD_INPUT};
 use pagefold::io::{Clock, OpenOptions, OsClock, OsStorage, Storage};
+use pagefold::sql::Analytics;
 use pagefold::utility::{Progress, Unit};
 use serde_json::Value as Json;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The least memory that pools can work with.
@@ -27,13 +29,24 @@ const SORT_BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct Session {
     pub(crate) global: Global,
     pub(crate) bars: Bars,
+    /// Who runs large queries by batches.
+    analytics: Option<Arc<dyn Analytics>>,
     start: Duration,
     start_cpu: Duration,
 }
 
 impl Session {
-    pub(crate) fn new(global: Global) -> Session {
-        Session { global, bars: Bars::default(), start: OsClock.monotonic(), start_cpu: OsClock.process_cpu() }
+    pub(crate) fn new(global: Global, analytics: Option<Arc<dyn Analytics>>) -> Session {
+        Session { global, bars: Bars::default(), analytics, start: OsClock.monotonic(), start_cpu: OsClock.process_cpu() }
+    }
+
+    /// A database that speaks SQL.
+    pub(crate) fn speaking(&self, database: Database) -> pagefold::Database {
+        let database = pagefold::Database::from(database);
+        match &self.analytics {
+            Some(analytics) => database.with_analytics(Arc::clone(analytics)),
+            None => database,
+        }
     }
 
     /// Seconds since the command began.
@@ -118,7 +131,6 @@ impl Session {
 
     /// Opens a database that cannot be recovered because of damage to this table, without it; `None` when that is not what keeps it.
     pub(crate) fn open_giving_up(&self, directory: &Path, table: &str) -> Result<Option<Database>> {
-        use std::sync::Arc;
         let without = GiveUp::Table(table);
         let opened = Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, without);
         let Ok(database) = opened else { return Ok(None) };

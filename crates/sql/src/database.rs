@@ -3,7 +3,7 @@
 use crate::sequences::{SequenceRef, Sequences};
 use crate::sessions::{Listed, SessionNow, Sessions};
 use crate::temporary::PREFIX;
-use crate::{Session, SqlResult, Utilities};
+use crate::{Analytics, Session, SqlResult, Utilities};
 use pagefold_engine::database as engine;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +21,9 @@ struct Shared {
     sequences: Sequences,
     sessions: Arc<Sessions>,
     utilities: Option<Arc<dyn Utilities>>,
+    analytics: Option<Arc<dyn Analytics>>,
+    /// Statements that were run by it, or a part of them.
+    analytics_statements: AtomicU64,
     /// Sessions that have made temporary tables.
     temporary: Mutex<u32>,
 }
@@ -29,18 +32,39 @@ impl Database {
     /// Over one that is open. Of one database there is to be one of these in a process: its sessions share numbers of sequences.
     #[must_use]
     pub fn new(engine: Arc<engine::Database>) -> Database {
-        Database::sharing(engine, None)
+        Database::sharing(engine, None, None)
     }
 
     /// The same with utilities as statements: REORG, ESTIMATE and others.
     #[must_use]
     pub fn with_utilities(engine: Arc<engine::Database>, utilities: Arc<dyn Utilities>) -> Database {
-        Database::sharing(engine, Some(utilities))
+        Database::sharing(engine, Some(utilities), None)
     }
 
-    fn sharing(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>) -> Database {
+    /// The same, where large queries are run by batches.
+    #[must_use]
+    pub fn with_analytics(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>, analytics: Arc<dyn Analytics>) -> Database {
+        Database::sharing(engine, utilities, Some(analytics))
+    }
+
+    fn sharing(engine: Arc<engine::Database>, utilities: Option<Arc<dyn Utilities>>, analytics: Option<Arc<dyn Analytics>>) -> Database {
         let (sequences, sessions, temporary) = (Sequences::default(), Arc::default(), Mutex::default());
-        Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities, temporary }) }
+        let analytics_statements = AtomicU64::new(0);
+        Database { shared: Arc::new(Shared { engine, sequences, sessions, utilities, analytics, analytics_statements, temporary }) }
+    }
+
+    pub(crate) fn analytics(&self) -> Option<&Arc<dyn Analytics>> {
+        self.shared.analytics.as_ref()
+    }
+
+    pub(crate) fn count_analytics(&self) {
+        self.shared.analytics_statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Statements that were run by batches, or a part of them.
+    #[must_use]
+    pub fn analytics_statements(&self) -> u64 {
+        self.shared.analytics_statements.load(Ordering::Relaxed)
     }
 
     pub(crate) fn utilities(&self) -> Option<&Arc<dyn Utilities>> {

@@ -8,6 +8,7 @@
 //! * `catalog`: tables and views as a statement finds them
 //! * `plan`: how rows are come by
 //! * `execute`: plans that run
+//! * `analytics`: queries that are run by batches, by who is given to do so
 //! * `system`: tables that say what there is
 //! * `temporary`: tables of a session
 //! * `sequences`: numbers that are given once
@@ -18,6 +19,7 @@
 //! * `session`, `settings`, `planned`, `answer`: transactions, SET, kept plans, what comes back
 //! * `error`: what can go wrong, with SQLSTATE, place in the text and hint
 
+pub mod analytics;
 mod answer;
 mod bind;
 mod catalog;
@@ -43,6 +45,7 @@ mod system;
 mod temporary;
 mod utility;
 
+pub use analytics::Analytics;
 pub use answer::{Answer, Column};
 pub use catalog::is_system as is_system_relation;
 pub use copy::columnar::{ColumnFiles, ColumnFormat, FileColumn, RowTaker};

@@ -10,12 +10,11 @@ use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Changing, Limit, Output, Turn};
 use crate::catalog::TableRef;
 use crate::copy::statement::{CopyStatement, Direction};
-use crate::execute::Observed;
 use crate::execute::direct::DirectInsert;
 use crate::expression::Expr;
 use crate::expression::ParamTypes;
 use crate::parse::Syntax;
-use crate::plan::{Access, Plan, ScanPlan};
+use crate::plan::{Access, Plan, ScanPlan, Told};
 use crate::session::Statement;
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
@@ -153,14 +152,14 @@ impl Action {
         })
     }
 
-    fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
+    fn explain(&self, told: Told<'_>) -> Vec<String> {
         let under = |name: String, plan: &Plan| {
             let mut lines = vec![name];
-            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
+            lines.extend(plan.explain(told).into_iter().map(|line| format!("  {line}")));
             lines
         };
         let mut lines = match self {
-            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(observed),
+            Action::Query(plan) | Action::Point(PointPlan { plan, .. }) => plan.explain(told),
             Action::Locking(plan) => under("Lock rows".into(), &plan.source),
             Action::Insert { plan, .. } => under(format!("Insert into {}", plan.table.name), &plan.source),
             Action::Change(plan) if plan.is_delete => under(format!("Delete from {}", plan.table.name), &plan.source),
@@ -310,17 +309,22 @@ impl Planned {
         }
     }
 
-    /// `observed`: what was seen of it, when it has run.
-    pub(crate) fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
-        let mut lines = self.action.explain(observed);
+    /// `told.observed`: what was seen of it, when it has run.
+    pub(crate) fn explain(&self, told: Told<'_>) -> Vec<String> {
+        // Only queries are run by batches.
+        let told = match self.changes.is_empty() && matches!(self.action, Action::Query(_) | Action::CopyTo(_)) {
+            true => told,
+            false => Told { chooser: None, ..told },
+        };
+        let mut lines = self.action.explain(told);
         for change in &self.changes {
             lines.push("With".into());
-            lines.extend(change.action.explain(observed).into_iter().map(|line| format!("  {line}")));
+            lines.extend(change.action.explain(told).into_iter().map(|line| format!("  {line}")));
         }
         // One that has become a join is empty.
         for (number, plan) in self.subplans.iter().enumerate().filter(|(_, plan)| !plan.is_empty()) {
             lines.push(format!("Subquery {}", number + 1));
-            lines.extend(plan.explain(observed).into_iter().map(|line| format!("  {line}")));
+            lines.extend(plan.explain(told).into_iter().map(|line| format!("  {line}")));
         }
         lines
     }

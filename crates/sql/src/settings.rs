@@ -1,5 +1,6 @@
 //! Settings of a session: SET, SHOW, RESET.
 
+use crate::analytics::When;
 use crate::parse::nearest;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::{Durability, Isolation, TransactionOptions};
@@ -11,7 +12,8 @@ use std::time::Duration;
 const WORK_MEM: usize = 64 << 20;
 
 /// What is known, with what it is.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 9] = [
+    "analytics",
     "default_transaction_isolation",
     "default_transaction_read_only",
     "lock_timeout",
@@ -78,6 +80,7 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Duration,
     pub(crate) statement_timeout: Option<Duration>,
     pub(crate) work_mem: usize,
+    pub(crate) analytics: When,
     others: BTreeMap<String, String>,
     /// Something was set.
     pub(crate) has_changed: bool,
@@ -93,6 +96,7 @@ impl Default for Settings {
             lock_timeout: options.lock_timeout,
             statement_timeout: None,
             work_mem: WORK_MEM,
+            analytics: When::default(),
             others: BTreeMap::new(),
             has_changed: false,
         }
@@ -117,6 +121,18 @@ impl Settings {
         }
         let wrong = || SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\""));
         match name {
+            "analytics" => {
+                self.analytics = match value.to_lowercase().as_str() {
+                    "auto" => When::Auto,
+                    value => {
+                        if truth(value).ok_or_else(wrong)? {
+                            When::On
+                        } else {
+                            When::Off
+                        }
+                    }
+                }
+            }
             "default_transaction_isolation" => self.isolation = isolation(value).ok_or_else(wrong)?,
             "default_transaction_read_only" => self.read_only = truth(value).ok_or_else(wrong)?,
             // 0 waits for as long as it takes: a day stands for that.
@@ -161,6 +177,7 @@ impl Settings {
         let own = Settings::default();
         match name.to_lowercase().as_str() {
             "all" => *self = own,
+            "analytics" => self.analytics = own.analytics,
             "default_transaction_isolation" => self.isolation = own.isolation,
             "default_transaction_read_only" => self.read_only = own.read_only,
             "lock_timeout" => self.lock_timeout = own.lock_timeout,
@@ -176,6 +193,11 @@ impl Settings {
 
     pub(crate) fn show(&self, name: &str) -> SqlResult<String> {
         Ok(match name {
+            "analytics" => match self.analytics {
+                When::Off => "off".into(),
+                When::Auto => "auto".into(),
+                When::On => "on".into(),
+            },
             "default_transaction_isolation" => isolation_name(self.isolation).into(),
             "default_transaction_read_only" => on_off(self.read_only).into(),
             "lock_timeout" => shown(self.lock_timeout.as_millis(), &TIMES),

@@ -26,7 +26,8 @@ mod column_files;
 mod utilities;
 
 pub use pagefold_sql::{
-    Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation, system_relations,
+    Analytics, Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation,
+    system_relations,
 };
 
 use crate::row::{IntoValues, Row};
@@ -37,28 +38,45 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const SESSIONS_MAX: usize = 64;
 
 #[cfg(feature = "arrow")]
-fn speaking(engine: Arc<pagefold_engine::database::Database>) -> pagefold_sql::Database {
-    pagefold_sql::Database::with_utilities(engine, Arc::new(utilities::AllUtilities))
+fn utilities() -> Option<Arc<dyn pagefold_sql::Utilities>> {
+    Some(Arc::new(utilities::AllUtilities))
 }
 
 /// Utilities need what reads and writes files.
 #[cfg(not(feature = "arrow"))]
-fn speaking(engine: Arc<pagefold_engine::database::Database>) -> pagefold_sql::Database {
-    pagefold_sql::Database::new(engine)
+fn utilities() -> Option<Arc<dyn pagefold_sql::Utilities>> {
+    None
+}
+
+fn speaking(engine: Arc<pagefold_engine::database::Database>, analytics: Option<Arc<dyn Analytics>>) -> pagefold_sql::Database {
+    match (utilities(), analytics) {
+        (utilities, Some(analytics)) => pagefold_sql::Database::with_analytics(engine, utilities, analytics),
+        (Some(utilities), None) => pagefold_sql::Database::with_utilities(engine, utilities),
+        (None, None) => pagefold_sql::Database::new(engine),
+    }
 }
 
 /// What speaks SQL over a database.
 #[derive(Debug, Default)]
 pub(crate) struct Speaking {
     database: OnceLock<pagefold_sql::Database>,
+    /// Who runs large queries by batches.
+    analytics: Option<Arc<dyn Analytics>>,
     idle: Mutex<Vec<Session>>,
 }
 
 impl Database {
+    /// The same database, where large queries are run by batches, by who is given to do so. Sessions that there are already go on as they are.
+    #[must_use]
+    pub fn with_analytics(mut self, analytics: Arc<dyn Analytics>) -> Database {
+        self.sql = Arc::new(Speaking { analytics: Some(analytics), ..Speaking::default() });
+        self
+    }
+
     /// A session: transactions, settings, prepared statements.
     #[must_use]
     pub fn session(&self) -> Session {
-        self.sql.database.get_or_init(|| speaking(Arc::clone(self.engine()))).session()
+        self.sql.database.get_or_init(|| speaking(Arc::clone(self.engine()), self.sql.analytics.clone())).session()
     }
 
     fn with_session<R>(&self, run: impl FnOnce(&mut Session) -> SqlResult<R>) -> SqlResult<R> {

@@ -44,11 +44,15 @@ mod tests;
 mod window;
 
 pub(crate) use budget::{Budget, bytes_of};
+pub(crate) use column_aggregate::count as count_rows;
 pub(crate) use key::encode as encode_key;
 pub(crate) use observed::{Counted, Observed};
+pub(crate) use order::bounds;
 pub(crate) use scan::point;
+pub(crate) use tests::ask;
 
 use crate::Database;
+use crate::analytics::{Analytics, When};
 use crate::expression::{Env, Expr, Subqueries};
 use crate::plan::{Plan, ScanPlan};
 use crate::sequences::SequenceRef;
@@ -115,6 +119,12 @@ pub(crate) struct Execution {
     looks: Cell<u32>,
     /// Of EXPLAIN ANALYZE.
     pub(crate) observed: Option<Arc<Observed>>,
+    /// When its parts are run by batches, where they can be.
+    pub(crate) analytics: When,
+    /// They are not now: whoever opens them wants few of their rows, or has no memory for more.
+    by_rows: Cell<bool>,
+    /// It was counted among those that were.
+    is_counted: Cell<bool>,
 }
 
 /// What all statements of a session are run with.
@@ -183,6 +193,22 @@ impl Execution {
             steps,
             looks,
             observed: None,
+            analytics: When::Off,
+            by_rows: Cell::new(false),
+            is_counted: Cell::new(false),
+        }
+    }
+
+    /// Who runs plans by batches, and when.
+    pub(crate) fn analytics(&self) -> Option<(&Arc<dyn Analytics>, When)> {
+        let analytics = self.database.analytics()?;
+        (self.analytics != When::Off && !self.by_rows.get()).then_some((analytics, self.analytics))
+    }
+
+    /// Something of it is run by batches.
+    pub(crate) fn count_analytics(&self) {
+        if !self.is_counted.replace(true) {
+            self.database.count_analytics();
         }
     }
 
@@ -271,6 +297,12 @@ pub(crate) fn open(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Oper
 
 /// The same of a plan that is not watched itself. It is called for each plan within, so what single ones need is not on its own stack.
 fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
+    if context.execution.analytics != When::Off
+        && context.outer.is_empty()
+        && let Some(batches) = crate::analytics::open(plan, context)?
+    {
+        return Ok(batches);
+    }
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),
         Plan::Series(bounds) => boxed(|| Series::open(bounds, context)),
@@ -301,6 +333,23 @@ fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>>
         Plan::Kept(number) => boxed(|| kept::Again::open(*number, context)),
         Plan::Step(number) => boxed(|| recursive::Step::open(*number, context)),
     }
+}
+
+/// Opens a plan whose rows come one by one from here on, as those of the whole statement do.
+pub(crate) fn open_by_rows(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
+    context.execution.by_rows.set(true);
+    open_node(plan, context)
+}
+
+/// Opens a plan of which perhaps few rows are wanted: no more of it than that is done.
+fn open_for_few(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>> {
+    if crate::analytics::ends_with_all(plan) {
+        return open(plan, context);
+    }
+    let before = context.execution.by_rows.replace(true);
+    let opened = open(plan, context);
+    context.execution.by_rows.set(before);
+    opened
 }
 
 #[inline(never)]

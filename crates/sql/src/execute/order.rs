@@ -43,7 +43,7 @@ pub(crate) struct LimitRows {
 impl LimitRows {
     pub(crate) fn open(plan: &Arc<LimitPlan>, context: &Context<'_>) -> SqlResult<LimitRows> {
         let (skip, left) = bounds(&plan.limit, context)?;
-        Ok(LimitRows { input: open(&plan.input, context)?, plan: Arc::clone(plan), skip, left, last: None })
+        Ok(LimitRows { input: super::open_for_few(&plan.input, context)?, plan: Arc::clone(plan), skip, left, last: None })
     }
 }
 

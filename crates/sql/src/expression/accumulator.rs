@@ -73,6 +73,21 @@ fn bytes_of(value: ValueRef<'_>) -> usize {
     }
 }
 
+/// The result of a sum or an average of integers or decimals, of what was added up and how many there were.
+pub(crate) fn summed(aggregate: &Aggregate, sum: i128, count: i64) -> SqlResult<Value> {
+    let mut all = Accumulator::new(aggregate);
+    match &mut all.state {
+        State::Whole { sum: own, count: own_count } => (*own, *own_count) = (sum, count),
+        _ => return Err(SqlError::new("XX000", "an aggregate that adds nothing up")),
+    }
+    all.value()
+}
+
+/// A sum that leaves 128 bits.
+pub(crate) fn sum_overflow() -> SqlError {
+    decimal::too_large()
+}
+
 impl Accumulator {
     /// Counts rows, for `count(*)`.
     pub(crate) fn count_rows(&mut self, rows: u64) -> SqlResult<()> {

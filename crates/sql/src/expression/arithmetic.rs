@@ -143,7 +143,7 @@ fn sign_extended(value: i64, bits: u32) -> i64 {
 }
 
 /// The result of an operation on two values that are not NULL.
-pub(super) fn apply<'a>(operation: Operation, on: &Operands, left: ValueRef<'_>, right: ValueRef<'_>) -> SqlResult<Datum<'a>> {
+pub(crate) fn apply<'a>(operation: Operation, on: &Operands, left: ValueRef<'_>, right: ValueRef<'_>) -> SqlResult<Datum<'a>> {
     Ok(Datum::Ref(match (on, left, right) {
         (Operands::Integers(data_type), ValueRef::Int(a), ValueRef::Int(b)) => ValueRef::Int(integers(operation, a, b, data_type)?),
         (Operands::Decimals { left, right, scale }, ValueRef::Decimal(a), ValueRef::Decimal(b)) => {

@@ -36,7 +36,7 @@ fn same(a: char, b: char, ignores_case: bool) -> bool {
 }
 
 /// Does the text match? A backslash, or what else `escape` is, takes the next character as it is.
-pub(super) fn matches(text: &str, pattern: &str, escape: Option<char>, ignores_case: bool) -> SqlResult<bool> {
+pub(crate) fn matches(text: &str, pattern: &str, escape: Option<char>, ignores_case: bool) -> SqlResult<bool> {
     // The last character decides whether the pattern is one at all, and that must not depend on the text.
     let special = |c: char| matches!(c, '%' | '_') || Some(c) == escape;
     if !ignores_case && !pattern.contains(special) {

@@ -36,11 +36,13 @@ mod typed;
 mod types;
 mod walk;
 
-pub(crate) use accumulator::Accumulator;
+pub(crate) use accumulator::{Accumulator, sum_overflow, summed};
 pub(crate) use aggregate::{AggregateKind, aggregate, is_aggregate};
 pub(crate) use cast::{for_column, written};
 pub(crate) use datum::Datum;
 pub(crate) use interval::{Interval, parse_interval};
+pub(crate) use like::matches as like_matches;
+pub(crate) use typed::NoSubqueries;
 pub(crate) use types::{TEXT, common_type, name as type_name};
 
 use pagefold_types::{DataType, Value, ValueRef};

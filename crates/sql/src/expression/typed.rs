@@ -6,7 +6,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, ValueRef};
 
 /// For what has no subqueries.
-struct NoSubqueries;
+pub(crate) struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {
     fn next_value(&self, _: &crate::sequences::SequenceRef) -> SqlResult<i64> {

@@ -340,7 +340,8 @@ pub(crate) fn needs_row(expr: &Expr) -> bool {
 impl Chosen {
     /// The scan, with its expressions placed: `before` those of tests, `own` those of its own rows.
     pub(crate) fn scan(self, wanted: &Wanted<'_>, before: &mut dyn FnMut(&mut Expr), own: &mut dyn FnMut(&mut Expr)) -> ScanPlan {
-        let Chosen { mut tests, mut rest, access, rows, .. } = self;
+        let Chosen { mut tests, mut rest, access, rows, is_ordered, .. } = self;
+        let in_order = is_ordered && !wanted.order.is_empty();
         for test in &mut tests {
             match &mut test.kind {
                 TestKind::Compare { value, .. } => before(value),
@@ -350,6 +351,14 @@ impl Chosen {
             }
         }
         rest.iter_mut().for_each(&mut *own);
-        ScanPlan { table: Arc::clone(wanted.table), columns: wanted.columns.clone(), tests, residual: together(rest), access, rows }
+        ScanPlan {
+            table: Arc::clone(wanted.table),
+            columns: wanted.columns.clone(),
+            tests,
+            residual: together(rest),
+            access,
+            in_order,
+            rows,
+        }
     }
 }

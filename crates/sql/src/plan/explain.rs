@@ -2,22 +2,39 @@
 
 use super::access::{Test, TestKind};
 use super::{Access, JoinKind, Plan, ScanPlan};
+use crate::analytics::Chooser;
 use crate::execute::Observed;
 use pagefold_engine::btree::Direction;
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// What is told of plans.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Told<'t> {
+    /// What was seen of one that was run.
+    pub(crate) observed: Option<&'t Observed>,
+    /// Whoever says what is run by batches; `None` where that is said already.
+    pub(crate) chooser: Option<Chooser<'t>>,
+}
+
 impl Plan {
     /// A line for each node, the deeper the further in; of a plan that was run with what was seen of it.
-    pub(crate) fn explain(&self, observed: Option<&Observed>) -> Vec<String> {
+    pub(crate) fn explain(&self, told: Told<'_>) -> Vec<String> {
         let mut lines = Vec::new();
-        self.lines(0, observed, &mut lines);
+        self.lines(0, told, &mut lines);
         lines
     }
 
-    fn lines(&self, depth: usize, observed: Option<&Observed>, lines: &mut Vec<String>) {
+    fn lines(&self, depth: usize, told: Told<'_>, lines: &mut Vec<String>) {
+        if told.chooser.is_some_and(|chooser| chooser.is_chosen(self)) {
+            // Of what is below nothing is seen but the rows that come out.
+            let seen = told.observed.map(|observed| observed.text(std::ptr::from_ref(self))).unwrap_or_default();
+            lines.push(format!("{}By batches{seen}", "  ".repeat(depth)));
+            return self.lines(depth + 1, Told::default(), lines);
+        }
         let own = lines.len();
-        self.lines_of_node(depth, observed, lines);
+        self.lines_of_node(depth, told, lines);
+        let observed = told.observed;
         // These have no line of their own.
         if !matches!(self, Plan::Within(_) | Plan::Cut(_) | Plan::Shared(_))
             && let (Some(observed), Some(line)) = (observed, lines.get_mut(own))
@@ -26,7 +43,7 @@ impl Plan {
         }
     }
 
-    fn lines_of_node(&self, depth: usize, observed: Option<&Observed>, lines: &mut Vec<String>) {
+    fn lines_of_node(&self, depth: usize, told: Told<'_>, lines: &mut Vec<String>) {
         let mut line = |text: String| lines.push(format!("{}{text}", "  ".repeat(depth)));
         let deeper = depth + 1;
         match self {
@@ -36,73 +53,73 @@ impl Plan {
             Plan::Scan(scan) => line(scan_text(scan)),
             Plan::Filter(filter) => {
                 line("Filter".into());
-                filter.input.lines(deeper, observed, lines);
+                filter.input.lines(deeper, told, lines);
             }
             Plan::Project(project) => {
                 line(format!("Project  (columns={})", project.exprs.len()));
-                project.input.lines(deeper, observed, lines);
+                project.input.lines(deeper, told, lines);
             }
-            Plan::Within(within) => within.input.lines(depth, observed, lines),
+            Plan::Within(within) => within.input.lines(depth, told, lines),
             Plan::LookUp(look_up) => {
                 line(format!("Look up{}", kind_text(look_up.kind)));
-                look_up.first.lines(deeper, observed, lines);
-                let seen = observed.map(|observed| observed.text(Arc::as_ptr(&look_up.second))).unwrap_or_default();
+                look_up.first.lines(deeper, told, lines);
+                let seen = told.observed.map(|observed| observed.text(Arc::as_ptr(&look_up.second))).unwrap_or_default();
                 lines.push(format!("{}{}{seen}", "  ".repeat(deeper), scan_text(&look_up.second)));
             }
             Plan::Hash(hash) => {
                 let what = if hash.first_keys.is_empty() { "All pairs" } else { "Hash join" };
                 line(format!("{what}{}", kind_text(hash.kind)));
-                hash.first.lines(deeper, observed, lines);
-                hash.second.lines(deeper, observed, lines);
+                hash.first.lines(deeper, told, lines);
+                hash.second.lines(deeper, told, lines);
             }
             Plan::Lateral(lateral) => {
                 line(format!("For each row{}", kind_text(lateral.kind)));
-                lateral.first.lines(deeper, observed, lines);
-                lateral.second.lines(deeper, observed, lines);
+                lateral.first.lines(deeper, told, lines);
+                lateral.second.lines(deeper, told, lines);
             }
             Plan::Expand(expand) => {
                 line(format!("Once for each set of keys  (sets={})", expand.sets.len()));
-                expand.input.lines(deeper, observed, lines);
+                expand.input.lines(deeper, told, lines);
             }
             Plan::Aggregate(aggregate) => {
                 line(format!("Aggregate  (keys={}, aggregates={})", aggregate.keys.len(), aggregate.aggregates.len()));
-                aggregate.input.lines(deeper, observed, lines);
+                aggregate.input.lines(deeper, told, lines);
             }
             Plan::Window(window) => {
                 let (partition, order, calls) = (window.partition.len(), window.order.len(), window.calls.len());
                 line(format!("Window  (partition={partition}, order={order}, functions={calls})"));
-                window.input.lines(deeper, observed, lines);
+                window.input.lines(deeper, told, lines);
             }
             Plan::Count(count) => line(format!("Number of rows of {}", count.table.name)),
             Plan::Distinct(input) => {
                 line("Distinct".into());
-                input.lines(deeper, observed, lines);
+                input.lines(deeper, told, lines);
             }
             Plan::FirstOfEach(first) => {
                 line(format!("First of each  (columns={})", first.slots.len()));
-                first.input.lines(deeper, observed, lines);
+                first.input.lines(deeper, told, lines);
             }
             Plan::Sort(sort) => {
                 line(if sort.limit.limit.is_some() { "Sort, the first rows".into() } else { "Sort".to_owned() });
-                sort.input.lines(deeper, observed, lines);
+                sort.input.lines(deeper, told, lines);
             }
             Plan::Recursive(recursive) => {
                 line(format!("Recursive{}", if recursive.all { " all" } else { "" }));
-                recursive.first.lines(deeper, observed, lines);
-                recursive.step.lines(deeper, observed, lines);
+                recursive.first.lines(deeper, told, lines);
+                recursive.step.lines(deeper, told, lines);
             }
-            Plan::Shared(shared) => shared.input.lines(depth, observed, lines),
+            Plan::Shared(shared) => shared.input.lines(depth, told, lines),
             Plan::Kept(_) => line("Rows that were changed".into()),
             Plan::Step(_) => line("Rows of the step before".into()),
-            Plan::Cut(cut) => cut.input.lines(depth, observed, lines),
+            Plan::Cut(cut) => cut.input.lines(depth, told, lines),
             Plan::Limit(limit) => {
                 line("Limit".into());
-                limit.input.lines(deeper, observed, lines);
+                limit.input.lines(deeper, told, lines);
             }
             Plan::Set(set) => {
                 line(format!("{:?}{}", set.operation, if set.all { " all" } else { "" }));
-                set.first.lines(deeper, observed, lines);
-                set.second.lines(deeper, observed, lines);
+                set.first.lines(deeper, told, lines);
+                set.second.lines(deeper, told, lines);
             }
         }
     }

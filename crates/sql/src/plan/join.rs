@@ -550,7 +550,7 @@ fn least<T>(items: &[T], weight: impl Fn(&T) -> f64) -> usize {
 }
 
 /// Rows of a plan, by estimate.
-pub(super) fn rows_of(plan: &Plan) -> f64 {
+pub(crate) fn rows_of(plan: &Plan) -> f64 {
     match plan {
         Plan::Values(rows) => rows.len() as f64,
         Plan::Series(_) | Plan::System(_) => 1000.0,

@@ -25,7 +25,8 @@ use crate::expression::AggregateKind;
 use crate::expression::Expr;
 use crate::system::SystemTable;
 use access::Test;
-pub(crate) use join::place;
+pub(crate) use explain::Told;
+pub(crate) use join::{place, rows_of};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::split_partition_name;
 use pagefold_types::Value;
@@ -88,6 +89,8 @@ pub(crate) struct ScanPlan {
     /// What is asked of the values that it delivers.
     pub(crate) residual: Option<Expr>,
     pub(crate) access: Access,
+    /// They come in the order of the index, and somebody relies on that.
+    pub(crate) in_order: bool,
     /// Rows, by estimate.
     pub(crate) rows: f64,
 }

@@ -129,6 +129,7 @@ impl Session {
                 }
             }
             Action::CopyTo(plan) => {
+                execution.analytics = self.settings.analytics;
                 let mut source = open(&plan.source, &execution.context())?;
                 *has_begun = true;
                 let rows = match &plan.output {

@@ -9,6 +9,7 @@
 
 use super::transaction::Open;
 use super::{Done, Fetched, Given, Ran, Session, Statement};
+use crate::analytics::When;
 use crate::bind::Output;
 use crate::cursor::CursorStatement;
 use crate::execute::spill::RowList;
@@ -128,7 +129,11 @@ impl Session {
             return Err(SqlError::new("54000", format!("more than {CURSORS_MAX} cursors at once")));
         }
         let statement = Statement::of(Node::Query(Box::new(query.clone())), &[]);
-        let (outputs, rows) = match self.plan_and_run(&statement, params)? {
+        // Its rows are pulled for as long as the transaction is open, each FETCH by a time of its own.
+        let analytics = std::mem::replace(&mut self.settings.analytics, When::Off);
+        let ran = self.plan_and_run(&statement, params);
+        self.settings.analytics = analytics;
+        let (outputs, rows) = match ran? {
             Ran::Rows { planned, operator, execution } => (Arc::clone(&planned.outputs), Rows::Pulled { operator, execution }),
             Ran::Row { planned, row } => {
                 let rows: Vec<Vec<Value>> = row.into_iter().collect();

@@ -5,9 +5,11 @@
 //! - a statement that fails within a transaction is taken back before its error is told.
 
 use super::{Done, Ran, Session, Statement, is_planned};
+use crate::analytics::{Chooser, Mode, When};
 use crate::bind::Binder;
 use crate::execute::{Counted, Execution, Limits, Observed, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
+use crate::plan::Told;
 use crate::planned::{Action, Planned, PointPlan};
 use crate::sequences::SequenceRef;
 use crate::settings::text_of;
@@ -100,6 +102,10 @@ impl Session {
             let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
             let mut execution = Execution::new(&run, view, params.to_vec(), Arc::clone(&planned.subplans));
             execution.observed = observed.cloned();
+            // What changes rows sees them while it does; a transaction that is SERIALIZABLE notes what it reads where that is.
+            if planned.changes.is_empty() && matches!(planned.action, Action::Query(_)) && self.database.analytics().is_some() {
+                execution.analytics = self.settings.analytics;
+            }
             execution.look_at(&planned.system, &mut open.transaction)?;
             let done = match &planned.action {
                 _ if !planned.changes.is_empty() => super::parts::run(&planned, &mut open.transaction, &execution),
@@ -221,8 +227,12 @@ impl Session {
 
     pub(super) fn explained(&mut self, inner: &Statement, params: &[Value], analyze: bool) -> SqlResult<Vec<String>> {
         let planned = self.planned(inner)?;
+        let when = if self.database.analytics().is_some() { self.settings.analytics } else { When::Off };
+        let told = |planned: &Planned, observed: Option<&Observed>| {
+            planned.explain(Told { observed, chooser: Some(Chooser::new(&planned.subplans, when, Mode::Told)) })
+        };
         if !analyze {
-            return Ok(planned.explain(None));
+            return Ok(told(&planned, None));
         }
         let limits = self.limits();
         let (observed, before) = (Arc::new(Observed::default()), Counted::of(self.database.engine()));
@@ -249,7 +259,7 @@ impl Session {
             }
         };
         let elapsed = self.clock.monotonic().saturating_sub(began);
-        let mut lines = ran.explain(Some(&observed));
+        let mut lines = told(&ran, Some(&observed));
         lines.extend(Counted::of(self.database.engine()).lines_since(&before));
         lines.push(format!("Rows: {rows}, time: {:.3} ms", elapsed.as_secs_f64() * 1000.0));
         if spilled > 0 {

@@ -125,7 +125,7 @@ fn counters(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let pools = engine.pool_activity().into_iter().map(|pool| ("pool", pool.name, pool.counters));
     let kind = |is_index| if is_index { "index" } else { "table" };
     let objects = engine.object_activity().into_iter().map(|object| (kind(object.is_index), object.name, object.counters));
-    let mut rows = Vec::new();
+    let mut rows = vec![vec![text("sql"), text("analytics"), text("statements"), number(seen.database.analytics_statements())]];
     for (kind, name, counters) in pools.chain(objects) {
         rows.extend(counters.fields().into_iter().map(|(counter, value)| vec![text(kind), text(&name), text(counter), number(value)]));
     }

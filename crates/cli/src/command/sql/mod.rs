@@ -42,7 +42,7 @@ pub(super) fn run(command: &Session, arguments: &SqlArguments) -> Result<()> {
     let mode = if arguments.read_only { OpenMode::Read } else { OpenMode::Create };
     let database = command.open(&arguments.database, mode)?;
     let is_terminal = arguments.statements.is_empty() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut shell = Shell::new(command, arguments, database.into(), is_terminal)?;
+    let mut shell = Shell::new(command, arguments, command.speaking(database), is_terminal)?;
     let done = if is_terminal {
         editor::run(&mut shell, is_new)
     } else if arguments.statements.is_empty() {

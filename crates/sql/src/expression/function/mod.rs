@@ -70,6 +70,11 @@ impl Function {
         self.volatility == Volatility::Immutable
     }
 
+    /// Of its results.
+    pub(crate) fn data_type(&self) -> DataType {
+        self.data_type
+    }
+
     /// Does it give another value for each row?
     pub(crate) fn is_volatile(&self) -> bool {
         self.volatility == Volatility::Volatile
