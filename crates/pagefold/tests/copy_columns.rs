@@ -53,10 +53,7 @@ fn every_type_comes_back_as_it_was() {
         run(&mut session, &format!("CREATE TABLE a ({COLUMNS}) WITH (compress = 'page')"));
         run(&mut session, &format!("CREATE TABLE b ({COLUMNS})"));
         run(&mut session, &format!("INSERT INTO a VALUES {ROWS}"));
-        run(
-            &mut session,
-            &format!("INSERT INTO a (id, i, t) SELECT g, g * 7, repeat('word ', g % 300) FROM generate_series(4, 20003) AS g"),
-        );
+        run(&mut session, "INSERT INTO a (id, i, t) SELECT g, g * 7, repeat('word ', g % 300) FROM generate_series(4, 20003) AS g");
         let file = format!("rows.{format}");
         // The name of the file says the format.
         assert_eq!(run(&mut session, &format!("COPY a TO '{file}'")), 20_003);

@@ -2,7 +2,7 @@
 //! times.
 //!
 //! A transaction that others came in the way of is tried again, until it commits; its latency is that of all tries. Any
-//! other error ends the run. One that takes longer than [`PATIENCE`] ends the process: it may never come back.
+//! other error ends the run. One that takes longer than two minutes ends the process: it may never come back.
 
 use crate::sessions::{Done, Failure};
 use pagefold_lab::measure::Clock;
