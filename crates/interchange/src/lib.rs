@@ -14,7 +14,7 @@ pub use arrow::{BatchBuilder, ColumnSlice, ColumnValues, ColumnView, Packer, Tab
 pub use csv::{CsvOptions, CsvSink, CsvSource, Header};
 pub use error::InterchangeError;
 pub use json::JsonSource;
-pub use sink::{ArrowSink, FileFormat, FileSink, JsonLinesSink, ParquetOptions, ParquetSink, Sink, TableSink};
+pub use sink::{ArrowSink, FileFormat, FileSink, JsonLinesSink, ParquetOptions, ParquetSink, RowSink, Sink, TableSink};
 pub use source::{
     ArrowSource, Batches, Inputs, OpenSource, ParquetSource, STANDARD_INPUT, Source, is_decoding, of_clusters, open_source, sample_clusters,
 };

@@ -46,6 +46,19 @@ impl SqlError {
         SqlError { inner: Box::new(inner) }
     }
 
+    /// The SQLSTATE that PostgreSQL has for an error of a file.
+    #[must_use]
+    pub fn sqlstate_of_io(error: &std::io::Error) -> &'static str {
+        use std::io::ErrorKind;
+        match error.kind() {
+            ErrorKind::NotFound => "58P01",
+            ErrorKind::PermissionDenied => "42501",
+            ErrorKind::IsADirectory | ErrorKind::NotADirectory => "42809",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "53100",
+            _ => "58030",
+        }
+    }
+
     /// 42601: the text is no statement.
     pub(crate) fn syntax(message: impl Into<String>) -> SqlError {
         SqlError::new("42601", message)

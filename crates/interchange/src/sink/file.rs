@@ -24,6 +24,16 @@ pub trait Sink: Send {
     fn finish(&mut self) -> Result<(), InterchangeError>;
 }
 
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), InterchangeError> {
+        (**self).write(batch)
+    }
+
+    fn finish(&mut self) -> Result<(), InterchangeError> {
+        (**self).finish()
+    }
+}
+
 /// A format to write.
 #[derive(Clone, Debug)]
 pub enum FileFormat {

@@ -1,16 +1,12 @@
 //! Parquet and Arrow files for COPY, by [`pagefold_interchange`].
 
-use pagefold_interchange::{BatchBuilder, ColumnView, FileFormat, Inputs, InterchangeError, OpenSource, ParquetOptions, TableSchema};
+use pagefold_interchange::{ColumnView, FileFormat, Inputs, InterchangeError, OpenSource, ParquetOptions, RowSink, TableSchema};
 use pagefold_io::Storage;
 use pagefold_sql::{ColumnFiles, ColumnFormat, FileColumn, RowTaker, SqlError, SqlResult};
-use pagefold_types::{Column, RowLayout, Schema, Value};
-use std::io::{ErrorKind, Write};
+use pagefold_types::{Column, Schema, Value};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Rows that are written together, at most.
-const BATCH_ROWS: usize = 8192;
-const BATCH_BYTES: usize = 16 << 20;
 
 impl ColumnFiles for super::utilities::AllUtilities {
     fn read(&self, storage: &Arc<dyn Storage>, path: &Path, format: ColumnFormat, rows: &mut dyn RowTaker) -> SqlResult<()> {
@@ -45,49 +41,23 @@ impl ColumnFiles for super::utilities::AllUtilities {
         let columns = columns.iter().map(|column| Column::new(column.name.clone(), column.data_type, true));
         let schema = Schema::new(columns.collect()).map_err(|error| SqlError::new("42611", error.to_string()))?;
         let table = TableSchema::from_schema(schema);
-        let layout = RowLayout::new(table.schema()).map_err(|error| SqlError::new("54011", error.to_string()))?;
         let format = match format {
             ColumnFormat::Parquet => FileFormat::Parquet(ParquetOptions::default()),
             ColumnFormat::Arrow => FileFormat::Arrow,
         };
-        let all: Vec<usize> = (0..table.schema().len()).collect();
-        let mut sink = format.sink(output, &table, None).map_err(failed)?;
-        let mut builder = BatchBuilder::new(&table, &layout, &all, BATCH_ROWS).map_err(failed)?;
-        let mut bytes = 0;
+        let sink = format.sink(output, &table, None).map_err(failed)?;
+        let mut rows = RowSink::new(sink, &table).map_err(|error| SqlError::new("54011", error.to_string()))?;
         while let Some(row) = next()? {
-            builder.push_row(&row).map_err(failed)?;
-            bytes += row.iter().map(bytes_of).sum::<usize>();
-            if builder.is_full() || bytes >= BATCH_BYTES {
-                sink.write(&builder.finish().map_err(failed)?).map_err(failed)?;
-                bytes = 0;
-            }
+            rows.push(row).map_err(failed)?;
         }
-        // A file without rows has its columns all the same.
-        if !builder.is_empty() {
-            sink.write(&builder.finish().map_err(failed)?).map_err(failed)?;
-        }
-        sink.finish().map_err(failed)
-    }
-}
-
-fn bytes_of(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 16,
+        rows.finish().map_err(failed)
     }
 }
 
 /// An error with the SQLSTATE of its kind.
 fn failed(error: InterchangeError) -> SqlError {
     let sqlstate = match &error {
-        InterchangeError::Io(error) => match error.kind() {
-            ErrorKind::NotFound => "58P01",
-            ErrorKind::PermissionDenied => "42501",
-            ErrorKind::IsADirectory | ErrorKind::NotADirectory => "42809",
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "53100",
-            _ => "58030",
-        },
+        InterchangeError::Io(error) => SqlError::sqlstate_of_io(error),
         InterchangeError::Unsupported { .. } => "0A000",
         _ => "22P04",
     };

@@ -7,7 +7,7 @@
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::Database;
 use pagefold_io::{FileReader, FileWriter, NewFile, OpenOptions, Storage, directory_of};
-use std::io::{BufReader, ErrorKind, Write};
+use std::io::{BufReader, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,14 +15,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// An error of a file, with the SQLSTATE that PostgreSQL has for it.
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> SqlError {
-    let sqlstate = match error.kind() {
-        ErrorKind::NotFound => "58P01",
-        ErrorKind::PermissionDenied => "42501",
-        ErrorKind::IsADirectory | ErrorKind::NotADirectory => "42809",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "53100",
-        _ => "58030",
-    };
-    SqlError::new(sqlstate, format!("could not {what} file \"{}\": {error}", path.display()))
+    SqlError::new(SqlError::sqlstate_of_io(error), format!("could not {what} file \"{}\": {error}", path.display()))
 }
 
 /// The path of a file to be read, which is there and no directory.
