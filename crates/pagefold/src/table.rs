@@ -125,7 +125,8 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The table that has come in the place of this one, or the same with another index of its primary key. It has the same columns.
+    /// The table that has come in the place of this one, or the same with another index of its primary key. It has the same columns, and as a partition the same range: a row that was to be in this one is in
+    /// no other.
     fn successor(&self) -> Option<Table<'t>> {
         if self.transaction.isolation() != Isolation::ReadCommitted || self.whole.is_some() {
             return None;
@@ -134,7 +135,8 @@ impl<'t> Table<'t> {
         let (own, other) = (self.table.attributes(), found.table.attributes());
         let index = |table: &Table<'_>| table.primary.as_ref().map(|index| Arc::as_ptr(index).addr());
         let is_other = !Arc::ptr_eq(&found.table, &self.table) || index(&found) != index(self);
-        (is_other && (&own.schema, &own.primary_key) == (&other.schema, &other.primary_key)).then_some(found)
+        let is_alike = (&own.schema, &own.primary_key, &own.range) == (&other.schema, &other.primary_key, &other.range);
+        (is_other && is_alike).then_some(found)
     }
 
     #[cfg(feature = "arrow")]

@@ -77,7 +77,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     };
     let mut change = database.change();
     let mut build = change.begin_table_again(old, TableAttributes { method, pctfree, ..attributes.with_page_bytes(page_bytes) })?;
-    let table = Arc::clone(build.table());
+    let (table, indexes) = (Arc::clone(&build.targets()[0].table), build.targets()[0].indexes.clone());
     if method.dictionary_type().is_some() {
         let kept = old.dictionary().filter(|_| options.keep_dictionary);
         let dictionary = match kept {
@@ -89,8 +89,8 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
         }
     }
     let mut collectors = KeyCollectors::default();
-    for index in build.indexes() {
-        collectors.push(KeyCollector::new(database, Arc::clone(index), sort_bytes));
+    for index in indexes {
+        collectors.push(KeyCollector::new(database, index, sort_bytes));
     }
     let mut placed = |rid, record: &[u8]| collectors.push_row(&table, record, rid);
     match &order {
@@ -98,8 +98,8 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
         None => {
             progress.start(&format!("reorganizing {}", old.name()), Some(old.row_count()), Unit::Rows);
             let (mut rows, step) = (0u64, rows_per_look(old.layout().column_count()));
-            build.fill(|rid, record| {
-                placed(rid, record)?;
+            build.fill(|new, record| {
+                placed(new.rid, record)?;
                 rows += 1;
                 tell(rows, step, progress)
             })?;

@@ -10,9 +10,10 @@
 use crate::key_sort::KeySorter;
 use crate::progress::tell;
 use crate::{Error, Progress, ReorgOptions, Result, RowOrder, Unit};
-use pagefold_engine::database::{Database, TableBuild, partition_name, split_partition_name};
+use pagefold_engine::database::{Database, RowAt, TableBuild, partition_name, split_partition_name};
 use pagefold_engine::table_space::Table;
 use pagefold_types::{Direction, KeyLayout, Rid};
+use std::sync::Arc;
 
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 16 * 1024;
@@ -48,20 +49,20 @@ pub(crate) fn fill_in_order(
     progress: &dyn Progress,
     mut placed: impl FnMut(Rid, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let (old, sort_bytes) = (build.old().clone(), options.sort_bytes.unwrap_or(crate::reorg::SORT_BYTES));
+    let (old, sort_bytes) = (Arc::clone(&build.olds()[0]), options.sort_bytes.unwrap_or(crate::reorg::SORT_BYTES));
     // That of a file that the old table alone has; without one it has no rows.
     let id = old.data_sets().next().map_or(0, |data_set| data_set.file_id());
     let mut rows = KeySorter::new(database, &format!("{id:08x}-rows"), sort_bytes);
     let mut sorted = Vec::new();
     progress.start(&format!("sorting the rows of {}", old.name()), Some(old.row_count()), Unit::Rows);
-    build.visit_rows(|rid, record| {
+    build.visit_rows(|row, record| {
         sorted.clear();
         // One without a key will not be committed so: it comes first, if it is written at all.
         let key_bytes = key.encode_from_record(old.layout(), record, &mut sorted).unwrap_or(0);
         sorted.truncate(key_bytes);
         sorted.extend_from_slice(record);
         sorted.extend_from_slice(&(key_bytes as u16).to_le_bytes());
-        rows.push(&sorted, rid)?;
+        rows.push(&sorted, row.rid)?;
         tell(rows.len(), ROWS_PER_LOOK, progress)
     })?;
     progress.finish();
@@ -72,13 +73,13 @@ pub(crate) fn fill_in_order(
             rows.drain(|sorted, rid| {
                 let record =
                     record_of(sorted).ok_or_else(|| Error::Data("a sorted row was read back otherwise than it was written".into()))?;
-                push(rid, record)
+                push(only(rid), record)
             })
         },
         |old, new, record| {
             // RIDs are in the order of their numbers.
-            places.push(&old.to_u64().to_be_bytes(), new)?;
-            placed(new, record)?;
+            places.push(&old.rid.to_u64().to_be_bytes(), new.rid)?;
+            placed(new.rid, record)?;
             tell(places.len(), ROWS_PER_LOOK, progress)
         },
     )?;
@@ -86,9 +87,14 @@ pub(crate) fn fill_in_order(
     build.place(|push| {
         places.drain(|old, new| {
             let old = old.try_into().ok().and_then(|bytes| Rid::from_u64(u64::from_be_bytes(bytes)));
-            push(old.ok_or_else(|| Error::Data("a RID was read back otherwise than it was written".into()))?, new)
+            push(only(old.ok_or_else(|| Error::Data("a RID was read back otherwise than it was written".into()))?), only(new))
         })
     })
+}
+
+/// A row of the one table there is.
+fn only(rid: Rid) -> RowAt {
+    RowAt { table: 0, rid }
 }
 
 /// Without the key before it and its length behind it.

@@ -12,16 +12,17 @@ use super::defining::{Definer, Defining};
 use super::index_build::{BuildCounts, IndexBuild, others};
 use super::open::Database;
 use super::read_view::ReadView;
-use super::table_build::{DRAIN, PAUSE, TableBuild, TableBuildCounts};
+use super::table_build::{DRAIN, PAUSE, TableBuild, TableBuildCounts, Target};
 use crate::catalog::{IndexEntry, TableEntry};
 use crate::data_set::{DataSet, DataSetEntry};
 use crate::directory::DATA_DIRECTORY;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
-use crate::transaction::{Mode, TransactionState};
+use crate::transaction::{LockError, Mode, Resource, TransactionState};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_io::{Clock, OsClock};
+use pagefold_types::{KeyLayout, KeyRange};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -122,7 +123,7 @@ impl<'a> Change<'a> {
     /// As [`Self::drop_index`]; [`Error::Interrupted`].
     pub fn replace_index(&mut self, name: &str, patience: Option<Duration>, progress: &dyn Progress) -> Result<Arc<Index>> {
         let table = self.database.table_of(&*self.database.index(name)?)?;
-        self.drain(&table, patience, progress, || Ok(()))?;
+        self.drain(&[table], patience, progress, || Ok(()))?;
         self.define(|defining, by| defining.replace_index(by, name))
     }
 
@@ -155,28 +156,51 @@ impl<'a> Change<'a> {
     /// # Errors
     /// [`Error::Busy`] when the table was replaced just now, or something else of it is being built; when an attribute is out of range; those of locks.
     pub fn begin_table_again(&mut self, old: &Arc<Table>, attributes: TableAttributes) -> Result<TableBuild> {
+        self.begin_tables_again(std::slice::from_ref(old), None, |defining, by| {
+            let notes = (*old.notes()).clone();
+            let table = defining.create_table_beside(by, &[old.object_id], TableAttributes { notes, ..attributes })?;
+            Ok(vec![(table, old.all_indexes().iter().map(|index| index.attributes_now()).collect())])
+        })
+    }
+
+    /// Tables, each with what its indexes are to be, in the place of live ones. With ranges: one table for each.
+    pub(super) fn begin_tables_again(
+        &mut self,
+        olds: &[Arc<Table>],
+        ranges: Option<(KeyLayout, Vec<KeyRange>)>,
+        make: impl FnOnce(&mut Defining, Definer<'_>) -> Result<Vec<(Arc<Table>, Vec<IndexAttributes>)>>,
+    ) -> Result<TableBuild> {
         let complete = Arc::new(AtomicBool::new(false));
         let (state, id) = (Arc::clone(&self.state), self.state.id());
         let built = self.define(|defining, by| {
-            old.begin_build(id, format!("{} is being written anew", old.object()))?;
-            let begun = by.lock_within_live_table(old.name()).and_then(|locked| {
-                if !Arc::ptr_eq(&locked, old) {
-                    return Err(Error::Busy(format!("{} was replaced just now", old.object())));
+            let begun = olds.iter().try_for_each(|old| {
+                old.begin_build(id, format!("{} is being written anew", old.object()))?;
+                match Arc::ptr_eq(&by.lock_within_live_table(old.name())?, old) {
+                    true => Ok(()),
+                    false => Err(Error::Busy(format!("{} was replaced just now", old.object()))),
                 }
-                let table = defining.create_table_beside(by, old, TableAttributes { notes: (*old.notes()).clone(), ..attributes })?;
-                let again = |index: &Arc<Index>| {
-                    let index = defining.create_index_beside(by, &table, index.attributes_now(), Some(index))?;
-                    table.add_index(&index);
-                    Ok(index)
-                };
-                Ok((Arc::clone(&table), old.all_indexes().iter().map(again).collect::<Result<Vec<_>>>()?))
             });
-            begun.inspect_err(|_| old.end_build(id))
+            let replaced: Vec<Arc<Index>> = olds.iter().flat_map(|old| old.all_indexes()).collect();
+            let filled = begun.and_then(|()| make(defining, by)).and_then(|made| {
+                let with_indexes = |(table, indexes): (Arc<Table>, Vec<IndexAttributes>)| {
+                    let again = |attributes: IndexAttributes| {
+                        let old = replaced.iter().find(|old| old.name() == attributes.name);
+                        let index = defining.create_index_beside(by, &table, attributes, old.map(|old| &**old))?;
+                        table.add_index(&index);
+                        Ok(index)
+                    };
+                    let indexes = indexes.into_iter().map(again).collect::<Result<_>>()?;
+                    Ok(Target { table, indexes })
+                };
+                made.into_iter().map(with_indexes).collect::<Result<Vec<_>>>()
+            });
+            // It may be that not all were begun: the others are of somebody else.
+            filled.inspect_err(|_| olds.iter().for_each(|old| old.end_build(id)))
         });
-        let (table, indexes) = built?;
+        let targets = built?;
         self.builds.push(Arc::clone(&complete));
-        self.rewritten.push(Arc::clone(old));
-        Ok(TableBuild::begin(&self.database.state, &state, (Arc::clone(old), table), indexes, complete))
+        self.rewritten.extend(olds.iter().cloned());
+        Ok(TableBuild::begin(&self.database.state, &state, (olds.to_vec(), targets), ranges, complete))
     }
 
     /// What was written of a table and its indexes so far is on disk from now on, and named by the log: then [`Self::finish_table`] can follow.
@@ -186,8 +210,10 @@ impl<'a> Change<'a> {
     pub fn define_table(&mut self, build: &mut TableBuild, progress: &dyn Progress) -> Result<()> {
         if build.is_filling() {
             // What the log does not name, recovery does not know: the first partition is named before it has a file.
-            if build.table().data_sets().next().is_none() {
-                build.table().add_partition()?;
+            for target in build.targets() {
+                if target.table.data_sets().next().is_none() {
+                    target.table.add_partition()?;
+                }
             }
             // Most of what was noted is settled before its pages are logged.
             build.settle(progress)?;
@@ -198,7 +224,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Does all that is left to be done for a table after it was filled, and its indexes were built. Writers go on beside it; then they are kept out, and the commit of the change is to come at once. `patience`: how long those are waited for who have changed something in
+    /// Does all that is left to be done for tables after they were filled, and their indexes were built. Writers go on beside it; then they are kept out, and the commit of the change is to come at once. `patience`: how long those are waited for who have changed something in
     /// the table, with pauses in which all go on; the lock timeout of the change, if nothing is said.
     ///
     /// # Errors
@@ -210,25 +236,26 @@ impl<'a> Change<'a> {
         progress: &dyn Progress,
     ) -> Result<TableBuildCounts> {
         self.define_table(build, progress)?;
-        progress.start(&format!("what changed while {} was written", build.table().name()), Some(build.noted()), Unit::Rows);
+        let olds = build.olds().to_vec();
+        let names = olds.iter().map(|old| old.name()).collect::<Vec<_>>().join(", ");
+        progress.start(&format!("what changed while {names} was written anew"), Some(build.noted()), Unit::Rows);
         if !build.is_complete() {
-            let old = Arc::clone(build.old());
-            self.drain(&old, patience, progress, || {
+            self.drain(&olds, patience, progress, || {
                 build.drains();
                 build.settle(progress)
             })?;
             build.settle_last()?;
         }
-        self.define(|defining, by| defining.replace_table(by, build.old()))?;
+        self.define(|defining, by| olds.iter().try_for_each(|old| defining.replace_table(by, old)))?;
         progress.finish();
         Ok(build.counts())
     }
 
-    /// Locks a table as a whole that others change: for moments, with pauses in which all go on. Before each of them `prepare` is called, and what others have logged is made durable, so
+    /// Locks tables as a whole that others change, all at once: for moments, with pauses in which all go on. Before each of them `prepare` is called, and what others have logged is made durable, so
     /// that the commit, for which they wait, has little to wait for.
     fn drain(
         &self,
-        table: &Table,
+        tables: &[Arc<Table>],
         patience: Option<Duration>,
         progress: &dyn Progress,
         mut prepare: impl FnMut() -> Result<()>,
@@ -241,18 +268,36 @@ impl<'a> Change<'a> {
             if let Some(log) = self.database.core.log() {
                 log.make_durable(log.end())?;
             }
-            match locks.lock_whole(id, table.object_id, Mode::Exclusive, DRAIN.min(patience)) {
+            match self.lock_wholes(tables, DRAIN.min(patience)) {
                 Ok(()) => return Ok(()),
                 Err(error) if OsClock.monotonic().saturating_sub(began) >= patience => return Err(error.into()),
-                Err(_) => self.pause(table, progress)?,
+                Err(_) => self.pause(tables, progress)?,
             }
         }
     }
 
-    /// Lets all go on, for [`PAUSE`] or until those who have changed something in the table have ended.
-    fn pause(&self, table: &Table, progress: &dyn Progress) -> Result<()> {
+    /// Locks tables as a whole, that are locked within, or none of them. All of it takes so long at most.
+    fn lock_wholes(&self, tables: &[Arc<Table>], timeout: Duration) -> std::result::Result<(), LockError> {
+        let (locks, id) = (&self.database.core.locks, self.state.id());
+        let end = OsClock.monotonic() + timeout;
+        for (at, table) in tables.iter().enumerate() {
+            let left = end.saturating_sub(OsClock.monotonic()).min(timeout);
+            if let Err(error) = locks.lock_whole(id, table.object_id, Mode::Exclusive, left) {
+                for locked in &tables[..at] {
+                    locks.release_wholly(id, Resource::Object(locked.object_id));
+                    // Nobody gets it as a whole for long: who would alter it is refused while it is built anew.
+                    locks.lock_within(id, locked.object_id, self.lock_timeout)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all go on, for [`PAUSE`] or until those who have changed something in the tables have ended.
+    fn pause(&self, tables: &[Arc<Table>], progress: &dyn Progress) -> Result<()> {
         let (locks, end) = (&self.database.core.locks, OsClock.monotonic() + PAUSE);
-        let mut users = others(&self.database.state, table, &self.state);
+        let mut users: Vec<u64> = tables.iter().flat_map(|table| others(&self.database.state, table, &self.state)).collect();
         if users.is_empty() {
             // It was something else that was in the way, for a moment.
             OsClock.sleep(MOMENT);
@@ -267,7 +312,7 @@ impl<'a> Change<'a> {
             }
             // It returns whenever somebody ends.
             locks.wait_for_end(&users, left);
-            let still = locks.users_of(table.object_id);
+            let still: Vec<u64> = tables.iter().flat_map(|table| locks.users_of(table.object_id)).collect();
             users.retain(|user| still.contains(user));
         }
     }

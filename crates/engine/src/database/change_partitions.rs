@@ -1,19 +1,17 @@
-//! Partitioned tables in a change of whole objects: LOAD makes them, SPLIT and MERGE fill new partitions from old ones.
+//! Partitioned tables in a change of whole objects: LOAD makes them, SPLIT and MERGE write old ones anew as others.
 //!
 //! Invariant: as with other tables of a change: nothing is seen before the commit, and then all of it is.
 
 use super::change::Change;
 use super::defining::Defining;
 use super::partitioned::PartitionSpec;
+use super::table_build::TableBuild;
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_types::KeyRange;
 use std::sync::Arc;
-
-/// A partition that is to be filled, and its indexes.
-pub type FreshPartition = (Arc<Table>, Vec<Arc<Index>>);
 
 impl Change<'_> {
     /// A partitioned table and its partitions, in the order of their keys, which are to be filled.
@@ -52,25 +50,24 @@ impl Change<'_> {
         })
     }
 
-    /// Puts other partitions in the place of some, which are gone then and can still be read: each with its keys, and indexes like those of the
-    /// first one that goes. What was dropped; what is to be filled.
+    /// Partitions that are written anew beside transactions that change rows of them, and are replaced then by others: each of these with its keys, and indexes like those of the
+    /// first one that goes. The partitioned table is [locked](Self::lock_partitioned_table) by this change. [`Change::finish_table`] comes last.
     ///
     /// # Errors
-    /// When a name is taken, ranges overlap, or an index is of one of these partitions alone.
-    pub fn replace_partitions(
+    /// When a name is taken, ranges overlap, or an index is of one of these partitions alone; [`Error::Busy`] when one of them was replaced just now, or something of it is being built; those of locks.
+    pub fn begin_partitions_again(
         &mut self,
         whole: &PartitionedTable,
         old: &[&RangePartition],
         new: &[(KeyRange, PartitionSpec)],
-    ) -> Result<(Vec<Arc<Table>>, Vec<FreshPartition>)> {
-        self.define(|defining, by| {
-            let Some(like) = old.first() else { return Ok((Vec::new(), Vec::new())) };
-            let template = defining.table_of(by.database, like)?;
-            let indexes = new.iter().map(|(_, spec)| defining.member_indexes(by.database, whole, like, &spec.name));
-            let indexes = indexes.collect::<Result<Vec<_>>>()?;
-            for partition in old {
-                let table = defining.table_of(by.database, partition)?;
-                let names = defining.partitioned_indexes(by.database, whole);
+    ) -> Result<TableBuild> {
+        let Some(like) = old.first() else { return Err(Error::Parameter("no partition is to be replaced".into())) };
+        let olds = old.iter().map(|partition| self.database().table_of_partition(partition)).collect::<Result<Vec<_>>>()?;
+        let ranges = new.iter().map(|(keys, _)| keys.clone()).collect();
+        self.begin_tables_again(&olds, Some((whole.key_layout().clone(), ranges)), |defining, by| {
+            let replaced: Vec<u32> = olds.iter().map(|old| old.object_id).collect();
+            let names = defining.partitioned_indexes(by.database, whole);
+            for (partition, table) in old.iter().zip(&olds) {
                 let is_of_whole = |index: &Index| names.iter().any(|name| PartitionedTable::index_name(name, partition) == index.name());
                 if let Some(alone) = table.all_indexes().iter().find(|index| !is_of_whole(index)) {
                     return Err(Error::Parameter(format!(
@@ -80,15 +77,11 @@ impl Change<'_> {
                     )));
                 }
             }
-            let dropped = old.iter().map(|partition| defining.drop_table(by, partition.table_name()));
-            let dropped = dropped.collect::<Result<Vec<_>>>()?;
-            let mut made = Vec::with_capacity(new.len());
-            for ((keys, spec), indexes) in new.iter().zip(indexes) {
-                let table = defining.add_like(by, whole, &template, keys.clone(), spec)?;
-                let indexes = indexes.into_iter().map(|attributes| defining.create_index(by, &table, attributes));
-                made.push((Arc::clone(&table), indexes.collect::<Result<Vec<_>>>()?));
-            }
-            Ok((dropped, made))
+            let made = |(keys, spec): &(KeyRange, PartitionSpec)| {
+                let indexes = defining.member_indexes(by.database, whole, like, &spec.name)?;
+                Ok((defining.add_like(by, whole, &olds[0], keys.clone(), (spec, &replaced))?, indexes))
+            };
+            new.iter().map(made).collect()
         })
     }
 

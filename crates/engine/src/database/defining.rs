@@ -268,7 +268,7 @@ impl Defining {
     }
 
     /// Locks a name that no table and no index has, unless this transaction has dropped it, or will have done so at its end (`replaced`).
-    fn take_name(&self, by: Definer<'_>, name: &str, replaced: Option<u32>) -> Result<()> {
+    fn take_name(&self, by: Definer<'_>, name: &str, replaced: &[u32]) -> Result<()> {
         by.lock_name(name)?;
         let objects = by.database.objects.read();
         let table = objects.tables.get(name).map(|place| place.object_id);
@@ -282,7 +282,7 @@ impl Defining {
             (other_kind, own_other.is_some(), other),
         ];
         for (kind, own, live) in kinds {
-            let is_replaced = |object_id| self.has_dropped(object_id) || replaced == Some(object_id) || self.has_renamed(object_id, name);
+            let is_replaced = |object_id| self.has_dropped(object_id) || replaced.contains(&object_id) || self.has_renamed(object_id, name);
             if own || live.is_some_and(|object_id| !is_replaced(object_id)) {
                 return Err(Error::Exists { kind, name: name.into() });
             }
@@ -304,18 +304,18 @@ impl Defining {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub(super) fn create_table(&mut self, by: Definer<'_>, attributes: TableAttributes) -> Result<Arc<Table>> {
-        self.note_table(by, attributes, None)
+        self.note_table(by, attributes, &[])
     }
 
-    /// The same, under the name of a live table, which is locked within only and is to be replaced with [`Self::replace_table`].
+    /// The same, in the place of live tables, perhaps under the name of one of them. These are locked within only and are to be replaced with [`Self::replace_table`].
     ///
     /// # Errors
     /// As [`Self::create_table`].
-    pub(super) fn create_table_beside(&mut self, by: Definer<'_>, old: &Table, attributes: TableAttributes) -> Result<Arc<Table>> {
-        self.note_table(by, attributes, Some(old.object_id))
+    pub(super) fn create_table_beside(&mut self, by: Definer<'_>, replaced: &[u32], attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.note_table(by, attributes, replaced)
     }
 
-    fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: Option<u32>) -> Result<Arc<Table>> {
+    fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: &[u32]) -> Result<Arc<Table>> {
         let core = Arc::clone(&by.database.core);
         if let Some(range) = &attributes.range {
             self.check_range(by.database, &attributes, range, replaced)?;
@@ -341,7 +341,7 @@ impl Defining {
         let table = self.must_be_there(by, table)?;
         // Nobody else changes the table any more: who looks at it as it was before must not take this index.
         let from = if table.lifetime.is_staged() { 0 } else { by.database.core.transactions.last_commit() };
-        self.note_index(by, table, attributes, from, None)
+        self.note_index(by, table, attributes, from, &[])
     }
 
     /// The same, of a table that is locked within only: others change its rows meanwhile. It may have the name of one that it is to replace, with [`Self::replace_index`].
@@ -356,7 +356,7 @@ impl Defining {
         replaced: Option<&Index>,
     ) -> Result<Arc<Index>> {
         let table = self.must_be_there(by, table)?;
-        self.note_index(by, table, attributes, 0, replaced.map(|index| index.object_id))
+        self.note_index(by, table, attributes, 0, replaced.map(|index| index.object_id).as_slice())
     }
 
     fn note_index(
@@ -365,7 +365,7 @@ impl Defining {
         table: Arc<Table>,
         attributes: IndexAttributes,
         from: u64,
-        replaced: Option<u32>,
+        replaced: &[u32],
     ) -> Result<Arc<Index>> {
         let core = Arc::clone(&by.database.core);
         let mut index = Index::create(Arc::clone(&core), core.take_object_id(), table.object_id, &table.attributes().schema, attributes)?;
@@ -521,7 +521,7 @@ impl Defining {
     pub(super) fn create_other(&mut self, by: Definer<'_>, kind: DefinedKind, name: &str, notes: Notes) -> Result<Arc<OtherEntry>> {
         check_name(&format!("a {}", kind.name()), name)?;
         let definition = other_definition(kind, name, &notes)?.into();
-        self.take_name(by, name, None)?;
+        self.take_name(by, name, &[])?;
         let object_id = by.database.core.take_object_id();
         let other = Arc::new(OtherEntry { object_id, kind, name: name.into(), definition, notes });
         self.note(by, Defined::Other(Arc::clone(&other)));
@@ -576,7 +576,7 @@ impl Defining {
         let table = self.lock_to_alter(by, table)?;
         if attributes.name != table.name() {
             by.lock_name(table.name())?;
-            self.take_name(by, &attributes.name, None)?;
+            self.take_name(by, &attributes.name, &[])?;
         }
         let mut altered = table.altered(attributes)?;
         altered.lifetime = Lifetime::staged(by.state.id(), 0);
@@ -613,7 +613,7 @@ impl Defining {
         }
         if attributes.name != index.name() {
             by.lock_name(index.name())?;
-            self.take_name(by, &attributes.name, None)?;
+            self.take_name(by, &attributes.name, &[])?;
         }
         let mut altered = index.altered(Some(&table.attributes().schema), attributes)?;
         altered.lifetime = Lifetime::staged(by.state.id(), 0);

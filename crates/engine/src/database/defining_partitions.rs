@@ -134,21 +134,21 @@ impl Defining {
             }
             start = spec.limit.clone().unwrap_or_default();
             let range = RangeOf { table: whole.object_id, number: number as u16, columns: columns.to_vec(), keys };
-            made.push(self.create_member(by, attributes, &attributes.name, range, spec)?);
+            made.push(self.create_member(by, attributes, &attributes.name, range, (spec, &[]))?);
         }
         Ok(made)
     }
 
-    /// Refuses a partition of keys that another one has, or of nothing. `replaced`: the table that it is to replace, as it is now.
+    /// Refuses a partition of keys that another one has, or of nothing. `replaced`: the tables that it is to replace, as they are now.
     pub(super) fn check_range(
         &self,
         database: &DatabaseState,
         attributes: &TableAttributes,
         range: &RangeOf,
-        replaced: Option<u32>,
+        replaced: &[u32],
     ) -> Result<()> {
         let name = &attributes.name;
-        let is_other = |object_id: u32| replaced != Some(object_id) && !self.has_dropped(object_id);
+        let is_other = |object_id: u32| !replaced.contains(&object_id) && !self.has_dropped(object_id);
         let overlaps = |own: &RangeOf| {
             let begins_before = |a: &KeyRange, b: &KeyRange| b.end.as_ref().is_none_or(|end| a.start < *end);
             own.table == range.table && begins_before(&own.keys, &range.keys) && begins_before(&range.keys, &own.keys)
@@ -199,7 +199,7 @@ impl Defining {
         attributes: &TableAttributes,
         whole: &str,
         range: RangeOf,
-        spec: &PartitionSpec,
+        (spec, replaced): (&PartitionSpec, &[u32]),
     ) -> Result<Arc<Table>> {
         if spec.name.is_empty() || spec.name.contains(SEPARATOR) {
             return Err(Error::Parameter(format!("\"{}\" is no name for a partition: it is empty, or has a slash", spec.name)));
@@ -212,7 +212,7 @@ impl Defining {
         }
         own.name = partition_name(whole, &spec.name);
         own.method = spec.method.unwrap_or(own.method);
-        self.create_table(by, own)
+        self.create_table_beside(by, replaced, own)
     }
 
     /// Locks a partitioned table against others who would change what it consists of.
@@ -236,10 +236,10 @@ impl Defining {
         }
         let keys = KeyRange { start, end: spec.limit.clone() };
         let like = self.table_of(by.database, last)?;
-        self.add_like(by, table, &like, keys, spec)
+        self.add_like(by, table, &like, keys, (spec, &[]))
     }
 
-    /// A partition with these keys, which none has, that is else like one that there is. What is said of it is what is said of the table, so of its
+    /// A partition with these keys, which none has but those that it replaces, that is else like one that there is. What is said of it is what is said of the table, so of its
     /// first partition.
     pub(super) fn add_like(
         &mut self,
@@ -247,20 +247,24 @@ impl Defining {
         whole: &PartitionedTable,
         like: &Table,
         keys: KeyRange,
-        spec: &PartitionSpec,
+        (spec, replaced): (&PartitionSpec, &[u32]),
     ) -> Result<Arc<Table>> {
         let taken: Vec<u16> = self
             .tables()
             .filter_map(|own| own.range().filter(|range| range.table == whole.object_id()))
             .map(|range| range.number)
             .collect();
-        let number = whole.free_number(|partition| !self.has_dropped(partition.object_id()), &taken)?;
+        let stays = |partition: &RangePartition| {
+            let object_id = partition.object_id();
+            !self.has_dropped(object_id) && !replaced.contains(&object_id)
+        };
+        let number = whole.free_number(stays, &taken)?;
         let range = RangeOf { table: whole.object_id(), number, columns: whole.columns().to_vec(), keys };
         let first = whole.first();
         let notes =
             self.notes(first.object_id()).map_or_else(|| self.attributes_of(by.database, first).map(|of| Arc::new(of.notes)), Ok)?;
         let attributes = TableAttributes { notes: Notes::clone(&notes), ..like.attributes_now() };
-        self.create_member(by, &attributes, whole.name(), range, spec)
+        self.create_member(by, &attributes, whole.name(), range, (spec, replaced))
     }
 
     /// What the indexes of a new partition are to be: as those that another one has of indexes of the whole.

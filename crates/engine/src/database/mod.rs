@@ -48,7 +48,6 @@ pub use crate::objects::{PartitionedTable, RangePartition, partition_name, split
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use activity::{LockActivity, LockKind, LogActivity, ObjectActivity, PoolActivity, TransactionActivity, UtilityActivity};
 pub use change::Change;
-pub use change_partitions::FreshPartition;
 pub use change_taken::{Dropped, TakenTable};
 pub use checkpoint::read_checkpoint;
 pub use index_build::{ALONE_MAX, BuildCounts, Filler, IndexBuild};
@@ -60,8 +59,9 @@ pub(crate) use open::{core_parts, new_id};
 pub use partitioned::{PartitionSpec, limit_key};
 pub use read_view::{Part, PartOrder, PartRows, PartScan, ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
+pub use row_places::RowAt;
 pub use statistics::GatheredStatistics;
-pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
+pub use table_build::{DRAIN, TableBuild, TableBuildCounts, Target};
 pub use transaction::{
     Durability, IndexChange, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, TableChange, Transaction,
     TransactionOptions,

@@ -1,11 +1,12 @@
-//! Where the rows of a table have come to in the table that is written anew of it.
+//! Where the rows of a table have come to in the tables that are written anew of it.
 //!
 //! Where both tables are gone through page by page, most slots of a page follow each other: so runs of rows are kept, one or two for each
-//! page, and not each row. Where rows are written in another order there may be as many runs as rows: then they come in the order of their old RIDs and go to
+//! page, and not each row. Where rows are written in another order, or part of a page's rows goes to each of several tables, there may be as many runs as rows: so they come in the
+//! order of their old RIDs, for each new table, and those that are too many go to
 //! a scratch file, in blocks of which memory has the first RID. What is put in and taken out afterwards is kept by itself, in parts that are locked one by one.
 //!
 //! Invariants:
-//! - runs do not overlap, and are in ascending order of the old RIDs; those in memory come behind those in the file;
+//! - runs do not overlap, and those of one new table are in ascending order of the old RIDs; those in memory come behind those in the file;
 //! - the file has no name, so it goes with the process; what is read back is checked by a hash that stays in memory;
 //! - what is known of a row by itself counts before the runs;
 //! - who has a row's place has its part locked: nobody else makes that row what it is in the old table meanwhile.
@@ -64,20 +65,6 @@ impl Run {
     }
 }
 
-/// Rows that have not all come yet.
-#[derive(Debug, Default)]
-pub(crate) struct PlacedRows(Vec<Run>);
-
-impl PlacedRows {
-    /// One more row, whose old RID is none of the others'.
-    pub(crate) fn push(&mut self, old: Rid, new: Rid) {
-        let (old, new) = (old.to_u64(), new.to_u64());
-        if !self.0.last_mut().is_some_and(|last| last.takes(old, new)) {
-            self.0.push(Run { old, new, rows: 1 });
-        }
-    }
-}
-
 /// A full block in the file.
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -85,7 +72,16 @@ struct Block {
     checksum: u64,
 }
 
-/// Rows that come in the order of their old RIDs, in bounded memory.
+/// One of the tables that take part, by its number, and a row of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowAt {
+    /// Which table, in the order in which they were named.
+    pub table: usize,
+    /// Where the row is in it.
+    pub rid: Rid,
+}
+
+/// Rows of one old table that have come to one new table, in the order of their old RIDs, in bounded memory.
 pub(crate) struct SortedPlaces {
     open: OpenScratch,
     blocks: Vec<Block>,
@@ -133,74 +129,8 @@ impl SortedPlaces {
         self.runs.drain(..RUNS_IN_MEMORY);
         Ok(())
     }
-}
 
-/// Parts of what is known of single rows.
-const PARTS: usize = 256;
-
-type Changed = FastMap<Rid, Option<Rid>>;
-
-/// From RIDs of a table to those of the one that is written anew.
-pub(crate) struct RowPlaces {
-    blocks: Vec<Block>,
-    file: Option<Arc<dyn File>>,
-    runs: Vec<Run>,
-    changed: Box<[Mutex<Changed>]>,
-}
-
-impl fmt::Debug for RowPlaces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowPlaces").field("blocks", &self.blocks.len()).field("runs", &self.runs.len()).finish_non_exhaustive()
-    }
-}
-
-/// The place of a row, which nobody else looks at or changes.
-#[derive(Debug)]
-pub(crate) struct RowPlace<'p> {
-    old: Rid,
-    /// Where it is, if it is there.
-    pub(crate) new: Option<Rid>,
-    changed: MutexGuard<'p, Changed>,
-}
-
-impl RowPlace<'_> {
-    /// From now on the row is there, or is there no more.
-    pub(crate) fn set(mut self, new: Option<Rid>) {
-        self.changed.insert(self.old, new);
-    }
-}
-
-impl RowPlaces {
-    pub(crate) fn new(placed: PlacedRows) -> RowPlaces {
-        let mut runs = placed.0;
-        runs.sort_unstable_by_key(|run| run.old);
-        runs.shrink_to_fit();
-        RowPlaces::of_runs(Vec::new(), None, runs)
-    }
-
-    pub(crate) fn sorted(placed: SortedPlaces) -> RowPlaces {
-        RowPlaces::of_runs(placed.blocks, placed.file, placed.runs)
-    }
-
-    fn of_runs(blocks: Vec<Block>, file: Option<Arc<dyn File>>, runs: Vec<Run>) -> RowPlaces {
-        RowPlaces { blocks, file, runs, changed: (0..PARTS).map(|_| Mutex::default()).collect() }
-    }
-
-    /// The place of a row. Waits for who has it.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub(crate) fn of(&self, old: Rid) -> Result<RowPlace<'_>> {
-        let part = hash::of_pair(0, old.to_u64()) >> 40;
-        let changed = self.changed[part as usize % PARTS].lock();
-        let new = match changed.get(&old) {
-            Some(new) => *new,
-            None => self.in_runs(old.to_u64())?,
-        };
-        Ok(RowPlace { old, new, changed })
-    }
-
-    fn in_runs(&self, old: u64) -> Result<Option<Rid>> {
+    fn find(&self, old: u64) -> Result<Option<Rid>> {
         let within = |runs: &[Run]| {
             let run = *runs[..runs.partition_point(|run| run.old <= old)].last()?;
             let behind = old - run.old;
@@ -223,15 +153,137 @@ impl RowPlaces {
     }
 }
 
+/// The same of rows that come page by page: within a page in any order, as those that have moved come behind the others.
+pub(crate) struct PagedPlaces {
+    sorted: SortedPlaces,
+    page: Vec<(Rid, Rid)>,
+}
+
+impl PagedPlaces {
+    pub(crate) fn new(open: OpenScratch) -> PagedPlaces {
+        PagedPlaces { sorted: SortedPlaces::new(open), page: Vec::new() }
+    }
+
+    /// One more row, whose old RID is on the page of the last one or behind that.
+    ///
+    /// # Errors
+    /// When it is not; when the file cannot be written.
+    pub(crate) fn push(&mut self, old: Rid, new: Rid) -> Result<()> {
+        let page = |rid: Rid| (rid.partition(), rid.page());
+        if self.page.first().is_some_and(|(first, _)| page(*first) != page(old)) {
+            self.end_page()?;
+        }
+        self.page.push((old, new));
+        Ok(())
+    }
+
+    fn end_page(&mut self) -> Result<()> {
+        self.page.sort_unstable();
+        self.page.drain(..).try_for_each(|(old, new)| self.sorted.push(old, new))
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub(crate) fn finish(mut self) -> Result<SortedPlaces> {
+        self.end_page()?;
+        Ok(self.sorted)
+    }
+}
+
+/// Parts of what is known of single rows.
+const PARTS: usize = 256;
+
+type Changed = FastMap<Rid, Option<RowAt>>;
+
+/// From RIDs of a table to those of the tables that are written anew of it.
+pub(crate) struct RowPlaces {
+    /// By the numbers of these tables.
+    placed: Vec<SortedPlaces>,
+    changed: Box<[Mutex<Changed>]>,
+}
+
+impl fmt::Debug for RowPlaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs: usize = self.placed.iter().map(|placed| placed.blocks.len() * BLOCK_RUNS + placed.runs.len()).sum();
+        f.debug_struct("RowPlaces").field("runs", &runs).finish_non_exhaustive()
+    }
+}
+
+/// The place of a row, which nobody else looks at or changes.
+#[derive(Debug)]
+pub(crate) struct RowPlace<'p> {
+    old: Rid,
+    /// Where it is, if it is there.
+    pub(crate) new: Option<RowAt>,
+    changed: MutexGuard<'p, Changed>,
+}
+
+impl RowPlace<'_> {
+    /// From now on the row is there, or is there no more.
+    pub(crate) fn set(mut self, new: Option<RowAt>) {
+        self.changed.insert(self.old, new);
+    }
+}
+
+impl RowPlaces {
+    /// Of the rows that have come to each of the new tables.
+    pub(crate) fn new(placed: Vec<SortedPlaces>) -> RowPlaces {
+        RowPlaces { placed, changed: (0..PARTS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// The place of a row. Waits for who has it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of(&self, old: Rid) -> Result<RowPlace<'_>> {
+        let part = hash::of_pair(0, old.to_u64()) >> 40;
+        let changed = self.changed[part as usize % PARTS].lock();
+        let new = match changed.get(&old) {
+            Some(new) => *new,
+            None => self.in_runs(old.to_u64())?,
+        };
+        Ok(RowPlace { old, new, changed })
+    }
+
+    fn in_runs(&self, old: u64) -> Result<Option<RowAt>> {
+        for (table, placed) in self.placed.iter().enumerate() {
+            if let Some(rid) = placed.find(old)? {
+                return Ok(Some(RowAt { table, rid }));
+            }
+        }
+        Ok(None)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    fn in_memory() -> OpenScratch {
+        let storage = pagefold_io::MemoryStorage::new();
+        Box::new(move || pagefold_io::Storage::open(&storage, std::path::Path::new("places"), &pagefold_io::OpenOptions::create()))
+    }
+
     #[test]
     fn rows_are_found_where_they_were_put() {
-        let mut places = PlacedRows::default();
+        let runs = placed_in(1);
+        assert!(runs < 700, "{runs} runs");
+    }
+
+    #[test]
+    fn rows_of_a_page_are_found_in_several_tables() {
+        let runs = placed_in(3);
+        assert!(runs > 2000, "{runs} runs");
+    }
+
+    /// Puts rows into so many tables by turns, and looks for each; how many runs that makes.
+    fn placed_in(tables: usize) -> usize {
+        let mut placed: Vec<PagedPlaces> = (0..tables).map(|_| PagedPlaces::new(in_memory())).collect();
         let mut expected = BTreeMap::new();
+        let mut rows = vec![0_u32; tables];
         // Full pages, pages with holes, another page size: 90 rows a page here, 70 there.
         let old = (0..40_u32).flat_map(|page| (0..90_u16).map(move |slot| Rid::new((page / 16) as u16, page, slot)));
         let old = old.filter(|rid| !(rid.page() % 3 == 1 && rid.slot() % 7 == 2));
@@ -239,18 +291,20 @@ mod tests {
         let mut old: Vec<Rid> = old.collect();
         old.sort_by_key(|rid| (rid.partition(), rid.page(), rid.slot() % 30 == 4, rid.slot()));
         for (number, old) in old.into_iter().enumerate() {
-            let new = Rid::new(0, (number / 70) as u32, (number % 70) as u16);
-            places.push(old, new);
-            expected.insert(old, new);
+            let table = number % tables;
+            let new = Rid::new(0, rows[table] / 70, (rows[table] % 70) as u16);
+            rows[table] += 1;
+            placed[table].push(old, new).unwrap();
+            expected.insert(old, RowAt { table, rid: new });
         }
-        let places = RowPlaces::new(places);
-        assert!(places.runs.len() < 700, "{} runs of {} rows", places.runs.len(), expected.len());
+        let places = RowPlaces::new(placed.into_iter().map(|placed| placed.finish().unwrap()).collect());
+        let runs = places.placed.iter().map(|placed| placed.blocks.len() * BLOCK_RUNS + placed.runs.len()).sum();
         let all = (0..42_u32).flat_map(|page| (0..100_u16).map(move |slot| Rid::new((page / 16) as u16, page, slot)));
         for rid in all.clone() {
             assert_eq!(places.of(rid).unwrap().new, expected.get(&rid).copied(), "{rid}");
         }
         for (number, rid) in all.clone().enumerate().filter(|(number, _)| number % 5 == 0) {
-            let new = (number % 2 == 0).then(|| Rid::new(1, number as u32, 3));
+            let new = (number % 2 == 0).then(|| RowAt { table: 0, rid: Rid::new(1, number as u32, 3) });
             places.of(rid).unwrap().set(new);
             match new {
                 Some(new) => expected.insert(rid, new),
@@ -260,6 +314,7 @@ mod tests {
         for rid in all {
             assert_eq!(places.of(rid).unwrap().new, expected.get(&rid).copied(), "{rid}");
         }
+        runs
     }
 
     fn rid(n: u64) -> Rid {
@@ -272,23 +327,21 @@ mod tests {
     }
 
     fn in_file(rows: u64) -> (RowPlaces, Arc<dyn File>) {
-        let storage = pagefold_io::MemoryStorage::new();
-        let open = move || pagefold_io::Storage::open(&storage, std::path::Path::new("places"), &pagefold_io::OpenOptions::create());
-        let mut placed = SortedPlaces::new(Box::new(open));
+        let mut placed = SortedPlaces::new(in_memory());
         scattered(rows).for_each(|(old, new)| placed.push(old, new).unwrap());
         let first = scattered(1).next().unwrap();
         assert!(placed.push(first.0, first.1).is_err(), "out of order");
         assert!(placed.runs.len() <= RUNS_IN_MEMORY + 1, "{} runs in memory", placed.runs.len());
         let file = placed.file.clone().unwrap();
-        (RowPlaces::sorted(placed), file)
+        (RowPlaces::new(vec![placed]), file)
     }
 
     #[test]
     fn rows_in_another_order_are_found_in_bounded_memory() {
         for rows in [RUNS_IN_MEMORY as u64 + 2, 50_000] {
             let (places, file) = in_file(rows);
-            assert_eq!(places.blocks.len() % 16, 0);
-            let expected: BTreeMap<Rid, Rid> = scattered(rows).collect();
+            assert_eq!(places.placed[0].blocks.len() % 16, 0);
+            let expected: BTreeMap<Rid, RowAt> = scattered(rows).map(|(old, rid)| (old, RowAt { table: 0, rid })).collect();
             for old in (0..rows * 3 / 2 + 9).map(rid) {
                 assert_eq!(places.of(old).unwrap().new, expected.get(&old).copied(), "{old}");
             }

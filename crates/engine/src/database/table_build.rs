@@ -1,11 +1,14 @@
-//! Writing a table anew beside transactions that change its rows.
+//! Writing a table anew beside transactions that change its rows; or several, or into several: range partitions that are divided or become one.
 //!
 //! The rows are read as they are on their pages, committed or not, and written into a new table under the same name, in its form: another
 //! method, page size, dictionary. Meanwhile the RIDs of rows that change are noted. Such a row is *settled* by a look at it: it is
 //! put into the new table, changed there or taken out, as it is then in the old one. So the order of the notes does not matter, nor does
 //! it whether one comes twice. When all rows have a place, who changes one settles it himself: so what is left only becomes less.
 //!
-//! 1. From [`Change::begin_table_again`](super::Change::begin_table_again) on changes are noted. 2. [`TableBuild::fill`] writes what is there; the caller builds
+//! Where there are several new tables, each has a range of keys, and a row goes to that of its key. One whose key changes so that another one of them is its place is
+//! put in there and taken out here when it is settled; its RID in the old table stays. A row that goes from one old table to another is two rows that are settled by themselves.
+//!
+//! 1. From [`Change::begin_table_again`](super::Change::begin_table_again) or [`Change::begin_partitions_again`](super::Change::begin_partitions_again) on changes are noted. 2. [`TableBuild::fill`] writes what is there; the caller builds
 //!    the indexes. 3. [`Change::define_table`](super::Change::define_table): what was noted is settled, what was written is on disk, and the log names it; from then on its pages are
 //!    logged. 4. [`Change::finish_table`](super::Change::finish_table): what was noted since is settled beside the writers; then these are kept out, by a lock of the
 //!    whole table that is asked for again and again, for [`DRAIN`] each, and the change drops the old table. 5. The commit of the change: whoever looks the table up
@@ -24,7 +27,7 @@
 use super::index_build::name_row;
 use super::leftovers::key_of;
 use super::open::DatabaseState;
-use super::row_places::{PlacedRows, RowPlaces, SortedPlaces};
+use super::row_places::{PagedPlaces, RowAt, RowPlaces, SortedPlaces};
 use crate::btree::Unless;
 use crate::directory::scratch_file;
 use crate::hash::FastSet;
@@ -32,9 +35,9 @@ use crate::index::{Entries, EntryQueue, Index};
 use crate::pool::By;
 use crate::table_space::row_gate::RowObserver;
 use crate::table_space::{BulkLoader, DataPages, RowBuffer, Table};
-use crate::transaction::TransactionState;
+use crate::transaction::{OpenScratch, TransactionState};
 use crate::{Error, Progress, Result};
-use pagefold_types::{DataType, LargeValueRef, Rid, ValueRef, key_bytes_max};
+use pagefold_types::{DataType, KeyLayout, KeyRange, LargeValueRef, Rid, ValueRef, key_bytes_max};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -63,17 +66,35 @@ pub struct TableBuildCounts {
     pub again: u64,
 }
 
+/// A table that is replaced, for those who change its rows.
+#[derive(Debug)]
+struct Source {
+    object_id: u32,
+    /// Columns that are dropped: in the new tables they are NULL.
+    hidden: Vec<usize>,
+    /// When all rows have one.
+    places: OnceLock<RowPlaces>,
+}
+
+/// A table that is written, and its indexes.
+#[derive(Debug)]
+pub struct Target {
+    /// It.
+    pub table: Arc<Table>,
+    /// They.
+    pub indexes: Vec<Arc<Index>>,
+}
+
 /// What those who change rows meet.
 #[derive(Debug)]
 struct Shadow {
     database: Arc<DatabaseState>,
-    table: Arc<Table>,
-    indexes: Vec<Arc<Index>>,
-    /// Columns that are dropped: in the new table they are NULL.
-    hidden: Vec<usize>,
+    sources: Vec<Source>,
+    targets: Vec<Target>,
+    /// Which keys go to each of the targets; without it there is one, and it has all rows.
+    ranges: Option<(KeyLayout, Vec<KeyRange>)>,
+    /// With the number of the source in place of a key.
     noted: EntryQueue,
-    /// When all rows have one.
-    places: OnceLock<RowPlaces>,
     /// Do those who change rows settle them?
     is_at_once: AtomicBool,
     at_once: AtomicU64,
@@ -93,19 +114,21 @@ impl RowObserver for Shadow {
     }
 
     fn row_changed(&self, table: &Table, rid: Rid, _: Option<&[u8]>, _: Option<&[u8]>) {
-        if self.table.lifetime.has_ended() {
+        if self.has_ended() {
             // It was given up.
             return;
         }
+        let Some(source) = self.sources.iter().position(|source| source.object_id == table.object_id) else { return };
+        let row = RowAt { table: source, rid };
         if !self.is_at_once.load(Ordering::Acquire) || self.noted.check().is_err() {
-            return self.noted.put(&[], rid);
+            return self.note(row);
         }
         self.at_once.fetch_add(1, Ordering::Relaxed);
         // Nobody but who looks at notes is told of an error: the one who changes the row does not fail for it.
         let settled = self.database.core.manager.prepare_log().map_err(Unsettled::Table);
-        match settled.and_then(|()| self.settle(table, rid, &mut Buffers::default())) {
+        match settled.and_then(|()| self.settle(table, row, &mut Buffers::default())) {
             Ok(()) => {}
-            Err(Unsettled::Row(error)) if is_of_row(&error) => self.noted.put(&[], rid),
+            Err(Unsettled::Row(error)) if is_of_row(&error) => self.note(row),
             Err(Unsettled::Row(error) | Unsettled::Table(error)) => self.noted.fail(error),
         }
     }
@@ -114,7 +137,7 @@ impl RowObserver for Shadow {
 /// Why a row is not settled.
 #[derive(Debug)]
 enum Unsettled {
-    /// It cannot be brought into the new form, or a large value of it be read. In the new table nothing has changed.
+    /// It cannot be brought into the new form, or a large value of it be read. In the new tables nothing has changed.
     Row(Error),
     /// Something else, or in the midst of it: the new table is of no use any more.
     Table(Error),
@@ -135,12 +158,12 @@ enum Stage {
     Complete,
 }
 
-/// A table that is being written anew beside writers.
+/// Tables that are being written anew beside writers: mostly one.
 #[derive(Debug)]
 pub struct TableBuild {
     database: Arc<DatabaseState>,
     state: Arc<TransactionState>,
-    old: Arc<Table>,
+    olds: Vec<Arc<Table>>,
     shadow: Arc<Shadow>,
     /// Rows that were taken from the notes, and are to be settled next.
     next: Entries,
@@ -150,33 +173,37 @@ pub struct TableBuild {
 }
 
 impl TableBuild {
+    /// There is a new table; and if there are ranges, one for each.
     pub(super) fn begin(
         database: &Arc<DatabaseState>,
         state: &Arc<TransactionState>,
-        (old, table): (Arc<Table>, Arc<Table>),
-        indexes: Vec<Arc<Index>>,
+        (olds, targets): (Vec<Arc<Table>>, Vec<Target>),
+        ranges: Option<(KeyLayout, Vec<KeyRange>)>,
         complete: Arc<AtomicBool>,
     ) -> TableBuild {
-        let (storage, directory) = (Arc::clone(&database.core.storage), database.core.directory.clone());
-        let name = format!("table-{}-noted", table.object_id);
-        let noted = EntryQueue::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
-        let of_old = old.attributes();
-        let hidden = (0..of_old.schema.len()).filter(|column| of_old.layouts.is_dropped(*column)).collect();
+        let number = targets.first().map_or(0, |target| target.table.object_id);
+        let noted = EntryQueue::new(scratch(database, format!("table-{number}-noted")));
+        let source = |old: &Arc<Table>| {
+            let attributes = old.attributes();
+            let hidden = (0..attributes.schema.len()).filter(|column| attributes.layouts.is_dropped(*column)).collect();
+            Source { object_id: old.object_id, hidden, places: OnceLock::new() }
+        };
         let shadow = Arc::new(Shadow {
             database: Arc::clone(database),
-            hidden,
-            table,
-            indexes,
+            sources: olds.iter().map(source).collect(),
+            targets,
+            ranges,
             noted,
-            places: OnceLock::new(),
             is_at_once: AtomicBool::new(false),
             at_once: AtomicU64::new(0),
         });
-        *old.gate.close() = Some(Arc::clone(&shadow) as Arc<dyn RowObserver>);
+        for old in &olds {
+            *old.gate.close() = Some(Arc::clone(&shadow) as Arc<dyn RowObserver>);
+        }
         TableBuild {
             database: Arc::clone(database),
             state: Arc::clone(state),
-            old,
+            olds,
             shadow,
             next: Entries::default(),
             stage: Stage::Filling,
@@ -185,22 +212,16 @@ impl TableBuild {
         }
     }
 
-    /// The table that is replaced.
+    /// The tables that are replaced.
     #[must_use]
-    pub fn old(&self) -> &Arc<Table> {
-        &self.old
+    pub fn olds(&self) -> &[Arc<Table>] {
+        &self.olds
     }
 
-    /// The table that is written.
+    /// The tables that are written.
     #[must_use]
-    pub fn table(&self) -> &Arc<Table> {
-        &self.shadow.table
-    }
-
-    /// Its indexes.
-    #[must_use]
-    pub fn indexes(&self) -> &[Arc<Index>] {
-        &self.shadow.indexes
+    pub fn targets(&self) -> &[Target] {
+        &self.shadow.targets
     }
 
     /// What was done so far.
@@ -222,17 +243,23 @@ impl TableBuild {
     /// When a page is damaged, a row does not fit the new table, a write fails, or `placed` does.
     pub fn fill<E: From<Error>>(
         &mut self,
-        mut placed: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>,
+        mut placed: impl FnMut(RowAt, &[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        let (old, mut places) = (Arc::clone(&self.old), PlacedRows::default());
+        let olds = self.olds.clone();
+        let open = |(source, target)| PagedPlaces::new(self.scratch_for_places(source, target));
+        let of_source = |source| (0..self.shadow.targets.len()).map(|target| open((source, target))).collect();
+        let mut places: Vec<Vec<PagedPlaces>> = (0..olds.len()).map(of_source).collect();
         let rows = self.fill_with(
-            |push| old.visit_newest(DataPages::of(&old), push),
+            |push| visit_newest(&olds, push),
             |old, new, record| {
-                places.push(old, new);
+                places[old.table][new.table].push(old.rid, new.rid)?;
                 placed(new, record)
             },
         )?;
-        self.set_places(RowPlaces::new(places))?;
+        for (source, places) in places.into_iter().enumerate() {
+            let places = places.into_iter().map(PagedPlaces::finish).collect::<Result<_>>()?;
+            self.set_places(source, RowPlaces::new(places))?;
+        }
         Ok(rows)
     }
 
@@ -241,64 +268,81 @@ impl TableBuild {
     ///
     /// # Errors
     /// When a page is damaged, or the visitor fails.
-    pub fn visit_rows<E: From<Error>>(&self, visit: impl FnMut(Rid, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
-        self.old.visit_newest(DataPages::of(&self.old), visit)
+    pub fn visit_rows<E: From<Error>>(&self, visit: impl FnMut(RowAt, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
+        visit_newest(&self.olds, visit)
     }
 
-    /// Writes rows in the order in which `rows` gives them: each of those that were [visited](Self::visit_rows), once, as it was. `placed` is told of each its
-    /// RID, where it has come to, and its record there. How many were written. [`Self::place`] follows.
+    /// Writes rows in the order in which `rows` gives them: each of those that were [visited](Self::visit_rows), once, as it was. `placed` is told of each
+    /// where it was, where it has come to, and its record there. How many were written. [`Self::place`] follows.
     ///
     /// # Errors
     /// As [`Self::fill`]; when `rows` fails.
     pub fn fill_with<E: From<Error>>(
         &mut self,
-        rows: impl FnOnce(&mut dyn FnMut(Rid, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
-        mut placed: impl FnMut(Rid, Rid, &[u8]) -> std::result::Result<(), E>,
+        rows: impl FnOnce(&mut dyn FnMut(RowAt, &[u8]) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
+        mut placed: impl FnMut(RowAt, RowAt, &[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        let mut loader = BulkLoader::new(&self.shadow.table)?;
-        // The rows that have no place yet: those of the page that is being filled.
-        let (mut waiting, mut count, mut again, mut fresh) = (VecDeque::new(), 0, 0, Vec::new());
-        let mut told = |waiting: &mut VecDeque<Rid>, new: Rid, record: &[u8]| match waiting.pop_front() {
+        // With each loader the rows that have no place yet: those of the page that is being filled.
+        let mut loaders = Vec::with_capacity(self.shadow.targets.len());
+        for target in &self.shadow.targets {
+            loaders.push((BulkLoader::new(&target.table)?, VecDeque::new()));
+        }
+        let (mut count, mut again, mut fresh, mut key) = (0, 0, Vec::new(), Vec::new());
+        let mut told = |waiting: &mut VecDeque<RowAt>, new: RowAt, record: &[u8]| match waiting.pop_front() {
             Some(old) => placed(old, new, record),
             None => Ok(()),
         };
-        rows(&mut |rid, record| {
-            let record = match self.shadow.anew(&self.old, record, &mut fresh) {
-                Ok(()) => &fresh,
+        rows(&mut |row, record| {
+            let (source, old) = (&self.shadow.sources[row.table], &self.olds[row.table]);
+            let to = self.shadow.target_of(old, row.rid, record, &mut key);
+            let to = match to.and_then(|to| self.shadow.anew(source, old, &self.shadow.targets[to], record, &mut fresh).map(|()| to)) {
+                Ok(to) => to,
                 Err(error) => {
-                    self.check_changing(rid, record, error)?;
+                    self.check_changing(row, record, error)?;
                     again += 1;
                     return Ok(());
                 }
             };
-            waiting.push_back(rid);
+            let (loader, waiting) = &mut loaders[to];
+            waiting.push_back(row);
             count += 1;
-            loader.push(record, |new, record| told(&mut waiting, new, record))
+            loader.push(&fresh, |rid, record| told(waiting, RowAt { table: to, rid }, record))
         })?;
-        loader.finish(|new, record| told(&mut waiting, new, record))?;
+        for (table, (loader, mut waiting)) in loaders.into_iter().enumerate() {
+            loader.finish(|rid, record| told(&mut waiting, RowAt { table, rid }, record))?;
+        }
         self.counts.again += again;
         Ok(count)
     }
 
-    /// Says where all rows have come to that [were written in an order](Self::fill_with), in the order of their old RIDs: by `places`, which calls what it gets with the old and
-    /// the new RID of each. They are kept in a scratch file if they are many.
+    /// Says where all rows have come to that [were written in an order](Self::fill_with), in the order of where they were: by `places`, which calls what it gets with the old and
+    /// the new place of each. They are kept in scratch files if they are many.
     ///
     /// # Errors
-    /// When RIDs are not in order, the file cannot be written, or `places` fails.
+    /// When old places are not in order, a file cannot be written, or `places` fails.
     pub fn place<E: From<Error>>(
         &mut self,
-        places: impl FnOnce(&mut dyn FnMut(Rid, Rid) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
+        places: impl FnOnce(&mut dyn FnMut(RowAt, RowAt) -> std::result::Result<(), E>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let (storage, directory) = (Arc::clone(&self.database.core.storage), self.database.core.directory.clone());
-        let name = format!("table-{}-placed", self.table().object_id);
-        let mut sorted = SortedPlaces::new(Box::new(move || scratch_file(storage.as_ref(), &directory, &name)));
-        places(&mut |old, new| Ok(sorted.push(old, new)?))?;
-        Ok(self.set_places(RowPlaces::sorted(sorted))?)
+        let of_source = |source| {
+            let open = |target| SortedPlaces::new(self.scratch_for_places(source, target));
+            (0..self.shadow.targets.len()).map(open).collect()
+        };
+        let mut sorted: Vec<Vec<SortedPlaces>> = (0..self.olds.len()).map(of_source).collect();
+        places(&mut |old, new| Ok(sorted[old.table][new.table].push(old.rid, new.rid)?))?;
+        for (source, sorted) in sorted.into_iter().enumerate() {
+            self.set_places(source, RowPlaces::new(sorted))?;
+        }
+        Ok(())
     }
 
-    fn set_places(&self, places: RowPlaces) -> Result<()> {
-        let is_filled = || Error::Parameter(format!("the new {} is filled already", self.table().object()));
-        self.shadow.places.set(places).map_err(|_| is_filled())
+    fn scratch_for_places(&self, source: usize, target: usize) -> OpenScratch {
+        scratch(&self.database, format!("table-{}-placed-{source}", self.shadow.targets[target].table.object_id))
+    }
+
+    fn set_places(&self, source: usize, places: RowPlaces) -> Result<()> {
+        let is_filled = || Error::Parameter(format!("what replaces {} is filled already", self.olds[source].object()));
+        self.shadow.sources[source].places.set(places).map_err(|_| is_filled())
     }
 
     pub(super) fn is_filling(&self) -> bool {
@@ -309,7 +353,7 @@ impl TableBuild {
     pub(super) fn is_about_to_be_defined(&self) {
         self.shadow.is_at_once.store(false, Ordering::Release);
         // Who is at it has come to the end then.
-        drop(self.old.gate.close());
+        self.olds.iter().for_each(|old| drop(old.gate.close()));
     }
 
     pub(super) fn is_defined(&mut self) {
@@ -321,8 +365,8 @@ impl TableBuild {
     /// # Errors
     /// [`Error::Interrupted`]; when a page cannot be read, a row does not fit, or there is no room.
     pub fn settle(&mut self, progress: &dyn Progress) -> Result<()> {
-        if self.shadow.places.get().is_none() {
-            return Err(Error::Parameter(format!("the new {} is not filled yet", self.table().object())));
+        if let Some(source) = self.shadow.sources.iter().position(|source| source.places.get().is_none()) {
+            return Err(Error::Parameter(format!("what replaces {} is not filled yet", self.olds[source].object())));
         }
         self.shadow.is_at_once.store(true, Ordering::Release);
         // Those that are noted again, as they change just then, wait for the next time.
@@ -334,42 +378,13 @@ impl TableBuild {
     pub(super) fn settle_last(&mut self) -> Result<()> {
         self.settle_some(u64::MAX, None)?;
         self.shadow.noted.check()?;
-        if self.table().lifetime.has_ended() {
-            return Err(Error::Stale { object: self.table().object(), why: "was taken back" });
+        if self.shadow.has_ended() {
+            let object = self.targets().first().map_or_else(String::new, |target| target.table.object());
+            return Err(Error::Stale { object, why: "was taken back" });
         }
-        self.check_keys()?;
+        self.targets().iter().try_for_each(check_keys)?;
         self.stage = Stage::Complete;
         self.complete.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Refuses an index that has not as many entries as there are rows; and a key that two rows have in a unique index of columns without NULL: the old index was wrong, and has let it pass.
-    fn check_keys(&self) -> Result<()> {
-        let columns = self.table().attributes().schema.columns();
-        for index in self.indexes() {
-            let (entries, rows) = (index.data_set.facts().rows, self.table().row_count());
-            if entries != rows {
-                let reason = format!("it has {entries} entries for {rows} rows after the table was written anew");
-                return Err(Error::Damaged { path: index.object(), reason });
-            }
-            let attributes = index.attributes();
-            let has_twice = {
-                let facts = index.data_set.facts();
-                facts.keys < facts.rows
-            };
-            if !attributes.unique || !has_twice || attributes.columns.iter().any(|(column, _)| columns[*column].nullable) {
-                continue;
-            }
-            let mut last: Option<Vec<u8>> = None;
-            index.tree().check(&mut |key, _| {
-                if last.as_deref() == Some(key) {
-                    return Err(index.duplicate(key));
-                }
-                last.get_or_insert_default().clear();
-                last.get_or_insert_default().extend_from_slice(key);
-                Ok(())
-            })?;
-        }
         Ok(())
     }
 
@@ -386,7 +401,7 @@ impl TableBuild {
     fn settle_some(&mut self, most: u64, progress: Option<&dyn Progress>) -> Result<()> {
         let (mut settled, mut seen, mut buffers) = (0, FastSet::default(), Buffers::default());
         while settled < most {
-            let Some((_, rid)) = self.next.next() else {
+            let Some((source, rid)) = self.next.next() else {
                 self.next = self.shadow.noted.take()?;
                 seen.clear();
                 if self.next.left() == 0 {
@@ -395,19 +410,22 @@ impl TableBuild {
                 continue;
             };
             settled += 1;
+            let source = source.as_slice().try_into().map_or(usize::MAX, |number| usize::from(u16::from_le_bytes(number)));
+            let row = RowAt { table: source, rid };
+            let Some(old) = self.olds.get(source) else { continue };
             // Of the rows that were noted together each is looked at once: it is as it is now.
-            if !seen.insert(rid) {
+            if !seen.insert((source as u64, rid)) {
                 continue;
             }
             self.counts.noted += 1;
             self.database.core.manager.prepare_log()?;
-            match (self.shadow.settle(&self.old, rid, &mut buffers), progress) {
+            match (self.shadow.settle(old, row, &mut buffers), progress) {
                 (Ok(()), _) => {}
                 (Err(Unsettled::Row(error)), Some(_)) => {
-                    self.check_changing(rid, &buffers.record, error)?;
+                    self.check_changing(row, &buffers.record, error)?;
                     self.counts.again += 1;
                 }
-                (Err(Unsettled::Row(error)), None) => return Err(self.of_row(rid, error)),
+                (Err(Unsettled::Row(error)), None) => return Err(self.of_row(row, error)),
                 (Err(Unsettled::Table(error)), _) => return Err(error),
             }
             if let Some(progress) = progress
@@ -423,24 +441,26 @@ impl TableBuild {
     }
 
     /// A row could not be written: it is noted, if it is not committed as it was read.
-    fn check_changing(&self, rid: Rid, record: &[u8], error: Error) -> Result<()> {
+    fn check_changing(&self, row: RowAt, record: &[u8], error: Error) -> Result<()> {
         if !is_of_row(&error) {
             return Err(error);
         }
         let snapshot = self.database.core.transactions.snapshot(self.state.id());
-        let visible = self.old.read_visible(rid, &snapshot, &mut RowBuffer::default(), |seen| seen == record, |_| ())?;
+        let old = &self.olds[row.table];
+        let visible = old.read_visible(row.rid, &snapshot, &mut RowBuffer::default(), |seen| seen == record, |_| ())?;
         if visible == Some(true) {
-            return Err(self.of_row(rid, error));
+            return Err(self.of_row(row, error));
         }
-        self.shadow.noted.put(&[], rid);
+        self.shadow.note(row);
         Ok(())
     }
 
     /// An error of a row, which it names.
-    fn of_row(&self, rid: Rid, error: Error) -> Error {
+    fn of_row(&self, row: RowAt, error: Error) -> Error {
         match error {
             Error::Value(reason) => {
-                let named = self.old.read(rid, &mut RowBuffer::default(), |record| name_row(&self.old, record, rid));
+                let (old, rid) = (&self.olds[row.table], row.rid);
+                let named = old.read(rid, &mut RowBuffer::default(), |record| name_row(old, record, rid));
                 let row = named.ok().flatten().unwrap_or_else(|| format!("the row {rid}"));
                 Error::Value(format!("{row}: {reason}"))
             }
@@ -449,46 +469,168 @@ impl TableBuild {
     }
 }
 
+/// Visits the rows of tables, committed or not, one table after the other.
+fn visit_newest<E: From<Error>>(
+    tables: &[Arc<Table>],
+    mut visit: impl FnMut(RowAt, &[u8]) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut tables = tables.iter().enumerate();
+    tables.try_for_each(|(table, old)| old.visit_newest(DataPages::of(old), |rid, record| visit(RowAt { table, rid }, record)))
+}
+
+fn scratch(database: &DatabaseState, name: String) -> OpenScratch {
+    let (storage, directory) = (Arc::clone(&database.core.storage), database.core.directory.clone());
+    Box::new(move || scratch_file(storage.as_ref(), &directory, &name))
+}
+
+/// Refuses an index that has not as many entries as there are rows; and a key that two rows have in a unique index of columns without NULL: the old index was wrong, and has let it pass.
+fn check_keys(target: &Target) -> Result<()> {
+    let columns = target.table.attributes().schema.columns();
+    for index in &target.indexes {
+        let (entries, rows) = (index.data_set.facts().rows, target.table.row_count());
+        if entries != rows {
+            let reason = format!("it has {entries} entries for {rows} rows after the table was written anew");
+            return Err(Error::Damaged { path: index.object(), reason });
+        }
+        let attributes = index.attributes();
+        let has_twice = {
+            let facts = index.data_set.facts();
+            facts.keys < facts.rows
+        };
+        if !attributes.unique || !has_twice || attributes.columns.iter().any(|(column, _)| columns[*column].nullable) {
+            continue;
+        }
+        let mut last: Option<Vec<u8>> = None;
+        index.tree().check(&mut |key, _| {
+            if last.as_deref() == Some(key) {
+                return Err(index.duplicate(key));
+            }
+            last.get_or_insert_default().clear();
+            last.get_or_insert_default().extend_from_slice(key);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 impl Shadow {
-    /// Makes a row in the new table what it is now in the old one.
-    fn settle(&self, old: &Table, rid: Rid, buffers: &mut Buffers) -> std::result::Result<(), Unsettled> {
-        let Buffers { rows, record, fresh, before, keys } = buffers;
-        let Some(places) = self.places.get() else { return Ok(()) };
+    fn has_ended(&self) -> bool {
+        self.targets.iter().any(|target| target.table.lifetime.has_ended())
+    }
+
+    fn note(&self, row: RowAt) {
+        self.noted.put(&(row.table as u16).to_le_bytes(), row.rid);
+    }
+
+    /// Which of the new tables a row goes to.
+    fn target_of(&self, old: &Table, rid: Rid, record: &[u8], key: &mut Vec<u8>) -> Result<usize> {
+        let Some((layout, ranges)) = &self.ranges else { return Ok(0) };
+        key.clear();
+        layout.encode_from_record(old.layout(), record, key).map_err(|e| Error::Value(e.to_string()))?;
+        ranges.iter().position(|range| range.contains(key)).ok_or_else(|| {
+            let reason = format!("the row in slot {} is outside the range of its partition: {}", rid.slot(), layout.describe(key));
+            Error::corrupt(old.object(), rid.page(), reason)
+        })
+    }
+
+    /// Makes a row in the new tables what it is now in the old one.
+    fn settle(&self, old: &Table, row: RowAt, buffers: &mut Buffers) -> std::result::Result<(), Unsettled> {
+        let Buffers { rows, record, fresh, keys, .. } = buffers;
+        let source = &self.sources[row.table];
+        let Some(places) = source.places.get() else { return Ok(()) };
         // Before the look at it: who changes it meanwhile settles it afterwards, or has noted it.
-        let place = places.of(rid)?;
+        let place = places.of(row.rid)?;
         record.clear();
-        let is_there = old.read(rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
-        let Some(new) = place.new else {
-            if is_there {
-                self.anew(old, record, fresh).map_err(Unsettled::Row)?;
-                let new = self.table.insert_record(By::Nobody, fresh)?;
-                self.move_entries(None, Some(fresh), new, keys)?;
-                place.set(Some(new));
+        let is_there = old.read(row.rid, rows, |bytes| record.extend_from_slice(bytes))?.is_some();
+        if !is_there {
+            if let Some(at) = place.new {
+                self.take_out(at, buffers)?;
+                place.set(None);
             }
             return Ok(());
-        };
-        before.clear();
-        let was_there = self.table.read(new, rows, |bytes| before.extend_from_slice(bytes))?.is_some();
-        if !was_there {
-            let reason = format!("no row in slot {}, where one was written", new.slot());
-            return Err(Error::corrupt(self.table.object(), new.page(), reason).into());
         }
-        if !is_there {
-            self.move_entries(Some(before), None, new, keys)?;
-            self.table.delete(new)?;
-            place.set(None);
-            return Ok(());
+        let to = self.target_of(old, row.rid, record, &mut keys.0).map_err(Unsettled::Row)?;
+        let target = &self.targets[to];
+        if let Some(at) = place.new.filter(|at| at.table == to) {
+            return self.replace(source, old, at, buffers);
         }
-        let large = self.large_values(&self.table, before)?;
-        self.anew(old, record, fresh).map_err(Unsettled::Row)?;
+        self.anew(source, old, target, record, fresh).map_err(Unsettled::Row)?;
+        let rid = target.table.insert_record(By::Nobody, fresh)?;
+        target.move_entries(None, Some(fresh), rid, keys)?;
+        if let Some(elsewhere) = place.new {
+            self.take_out(elsewhere, buffers)?;
+        }
+        place.set(Some(RowAt { table: to, rid }));
+        Ok(())
+    }
+
+    /// A row that stays in its new table is there what it is in the old one.
+    fn replace(&self, source: &Source, old: &Table, at: RowAt, buffers: &mut Buffers) -> std::result::Result<(), Unsettled> {
+        self.read_placed(at, buffers)?;
+        let target = &self.targets[at.table];
+        let Buffers { record, fresh, before, keys, .. } = buffers;
+        let large = large_values(&target.table, before)?;
+        self.anew(source, old, target, record, fresh).map_err(Unsettled::Row)?;
         if large.is_empty() && fresh == before {
             return Ok(());
         }
-        self.move_entries(Some(before), Some(fresh), new, keys)?;
-        self.table.replace_record(By::Nobody, new, fresh)?;
-        Ok(large.into_iter().try_for_each(|value| self.table.free_large(value))?)
+        target.move_entries(Some(before), Some(fresh), at.rid, keys)?;
+        target.table.replace_record(By::Nobody, at.rid, fresh)?;
+        Ok(large.into_iter().try_for_each(|value| target.table.free_large(value))?)
     }
 
+    fn take_out(&self, at: RowAt, buffers: &mut Buffers) -> Result<()> {
+        self.read_placed(at, buffers)?;
+        let target = &self.targets[at.table];
+        target.move_entries(Some(&buffers.before), None, at.rid, &mut buffers.keys)?;
+        target.table.delete(at.rid).map(drop)
+    }
+
+    /// Reads a row that was written into a new table.
+    fn read_placed(&self, at: RowAt, buffers: &mut Buffers) -> Result<()> {
+        let Buffers { rows, before, .. } = buffers;
+        before.clear();
+        let table = &self.targets[at.table].table;
+        match table.read(at.rid, rows, |bytes| before.extend_from_slice(bytes))? {
+            Some(()) => Ok(()),
+            None => {
+                let reason = format!("no row in slot {}, where one was written", at.rid.slot());
+                Err(Error::corrupt(table.object(), at.rid.page(), reason))
+            }
+        }
+    }
+
+    /// The record of a row in a new table. Large values lie in pages of the old one, and another page size has another limit: such rows
+    /// are built anew. Keys of all indexes can be made of it.
+    fn anew(&self, source: &Source, old: &Table, target: &Target, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
+        fresh.clear();
+        let (hidden, table) = (&source.hidden, &target.table);
+        let is_same = hidden.is_empty() && record.len() <= table.record_bytes_max() && large_values(old, record)?.is_empty();
+        if is_same {
+            fresh.extend_from_slice(record);
+        } else {
+            let shown: Vec<usize> = (0..old.layout().column_count()).filter(|column| !hidden.contains(column)).collect();
+            let values = old.values_of(record, &shown)?;
+            let mut refs = vec![ValueRef::Null; old.layout().column_count()];
+            shown.iter().zip(&values).for_each(|(column, value)| refs[*column] = value.as_ref());
+            table.build_record(By::Nobody, &refs, fresh)?;
+        }
+        let mut key = Vec::new();
+        let columns = table.attributes().schema.columns();
+        // In keys CHAR is padded.
+        let is_padded = |index: &Index| index.attributes().columns.iter().any(|(c, _)| matches!(columns[*c].data_type, DataType::Char(_)));
+        let is_short = |index: &Index| fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
+        let has_key = |index: &&Arc<Index>| is_same && is_short(index) && !is_padded(index);
+        let keys = target.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(table, index, fresh, &mut key));
+        if keys.is_err() && !is_same {
+            // The row does not come, and nothing names them.
+            large_values(table, fresh)?.into_iter().try_for_each(|value| table.free_large(value))?;
+        }
+        keys
+    }
+}
+
+impl Target {
     /// A row has this record instead of that one: so have its entries.
     fn move_entries(&self, before: Option<&[u8]>, after: Option<&[u8]>, rid: Rid, keys: &mut (Vec<u8>, Vec<u8>)) -> Result<()> {
         let (old, new) = keys;
@@ -509,40 +651,11 @@ impl Shadow {
         }
         Ok(())
     }
+}
 
-    /// The record of a row in the new table. Large values lie in pages of the old one, and another page size has another limit: such rows
-    /// are built anew. Keys of all indexes can be made of it.
-    fn anew(&self, old: &Table, record: &[u8], fresh: &mut Vec<u8>) -> Result<()> {
-        fresh.clear();
-        let hidden = &self.hidden;
-        let is_same = hidden.is_empty() && record.len() <= self.table.record_bytes_max() && self.large_values(old, record)?.is_empty();
-        if is_same {
-            fresh.extend_from_slice(record);
-        } else {
-            let shown: Vec<usize> = (0..old.layout().column_count()).filter(|column| !hidden.contains(column)).collect();
-            let values = old.values_of(record, &shown)?;
-            let mut refs = vec![ValueRef::Null; old.layout().column_count()];
-            shown.iter().zip(&values).for_each(|(column, value)| refs[*column] = value.as_ref());
-            self.table.build_record(By::Nobody, &refs, fresh)?;
-        }
-        let mut key = Vec::new();
-        let columns = self.table.attributes().schema.columns();
-        // In keys CHAR is padded.
-        let is_padded = |index: &Index| index.attributes().columns.iter().any(|(c, _)| matches!(columns[*c].data_type, DataType::Char(_)));
-        let is_short = |index: &Index| fresh.len() < key_bytes_max(index.data_set.page_bytes()) / SHORT_PART;
-        let has_key = |index: &&Arc<Index>| is_same && is_short(index) && !is_padded(index);
-        let keys = self.indexes.iter().filter(|index| !has_key(index)).try_for_each(|index| key_of(&self.table, index, fresh, &mut key));
-        if keys.is_err() && !is_same {
-            // The row does not come, and nothing names them.
-            self.large_values(&self.table, fresh)?.into_iter().try_for_each(|value| self.table.free_large(value))?;
-        }
-        keys
-    }
-
-    fn large_values(&self, table: &Table, record: &[u8]) -> Result<Vec<LargeValueRef>> {
-        let found = table.layout().large_values(record).map_err(|e| Error::Damaged { path: table.object(), reason: e.to_string() })?;
-        Ok(found.into_iter().map(|(_, value)| value).collect())
-    }
+fn large_values(table: &Table, record: &[u8]) -> Result<Vec<LargeValueRef>> {
+    let found = table.layout().large_values(record).map_err(|e| Error::Damaged { path: table.object(), reason: e.to_string() })?;
+    Ok(found.into_iter().map(|(_, value)| value).collect())
 }
 
 /// May it be one of a row that changes just then? A row that does not fit, or a large value that has gone.
@@ -565,7 +678,9 @@ struct Buffers {
 
 impl Drop for TableBuild {
     fn drop(&mut self) {
-        *self.old.gate.close() = None;
-        self.old.end_build(self.state.id());
+        for old in &self.olds {
+            *old.gate.close() = None;
+            old.end_build(self.state.id());
+        }
     }
 }

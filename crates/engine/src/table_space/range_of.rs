@@ -99,7 +99,7 @@ impl Table {
     fn check_key_in(&self, layout: &KeyLayout, range: &RangeOf, record: &[u8]) -> Result<()> {
         let mut key = Vec::with_capacity(64);
         layout.encode_from_record(self.layout(), record, &mut key).map_err(|e| Error::Value(format!("{}: {e}", self.object())))?;
-        if key >= range.keys.start && range.keys.end.as_ref().is_none_or(|end| key < *end) {
+        if range.keys.contains(&key) {
             return Ok(());
         }
         Err(Error::OutOfRange { object: self.object(), key: layout.describe(&key), why: "belongs in another partition" })

@@ -2,7 +2,7 @@
 
 use crate::world::{Form, Random, Rows, World, is_retryable, open};
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{Change, OpenMode, Savepoint, ScanRequest, TableBuild, Transaction};
+use pagefold_engine::database::{Change, OpenMode, RowAt, Savepoint, ScanRequest, TableBuild, Transaction};
 use pagefold_engine::index::{Index, IndexFormat};
 use pagefold_engine::table_space::{Method, Table, TableAttributes};
 use pagefold_engine::transaction::LockError;
@@ -23,7 +23,7 @@ fn begin(change: &mut Change<'_>, world: &World, method: Method, page_bytes: usi
     let attributes = TableAttributes { method, ..old.attributes_now().with_page_bytes(page_bytes) };
     let build = change.begin_table_again(&old, attributes)?;
     if method.dictionary_type().is_some() {
-        let (sample, table) = (old.sample_records()?, build.table());
+        let (sample, table) = (old.sample_records()?, &build.targets()[0].table);
         if let Some(dictionary) = sample.train(method, table.layout(), old.row_count(), table.attributes().page_fill()) {
             table.set_dictionary(dictionary)?;
         }
@@ -42,13 +42,13 @@ fn fill_and(build: &mut TableBuild, after: u64, act: impl FnOnce()) -> Result<u6
 }
 
 /// Rows in another order than that in which they lie.
-type Ordered = Vec<(Rid, Vec<u8>)>;
+type Ordered = Vec<(RowAt, Vec<u8>)>;
 
 fn ordered(build: &TableBuild) -> Ordered {
     let mut rows = Ordered::new();
     build
-        .visit_rows(|rid, record| {
-            rows.push((rid, record.to_vec()));
+        .visit_rows(|row, record| {
+            rows.push((row, record.to_vec()));
             Ok::<_, Error>(())
         })
         .unwrap();
@@ -57,10 +57,10 @@ fn ordered(build: &TableBuild) -> Ordered {
 }
 
 fn fill_as(build: &mut TableBuild, order: Option<Ordered>, after: u64, act: impl FnOnce()) -> Result<u64> {
-    let (table, indexes) = (Arc::clone(build.table()), build.indexes().to_vec());
+    let (table, indexes) = (Arc::clone(&build.targets()[0].table), build.targets()[0].indexes.clone());
     let mut entries: Vec<Vec<(Vec<u8>, Rid)>> = vec![Vec::new(); indexes.len()];
     let (mut rows, mut act) = (0, Some(act));
-    let mut placed = |rid, record: &[u8]| {
+    let mut placed = |row: RowAt, record: &[u8]| {
         rows += 1;
         if rows == after
             && let Some(act) = act.take()
@@ -70,7 +70,7 @@ fn fill_as(build: &mut TableBuild, order: Option<Ordered>, after: u64, act: impl
         for (index, entries) in indexes.iter().zip(&mut entries) {
             let mut key = Vec::new();
             index.key_layout().encode_from_record(table.layout(), record, &mut key).unwrap();
-            entries.push((key, rid));
+            entries.push((key, row.rid));
         }
         Ok::<_, Error>(())
     };
@@ -79,7 +79,7 @@ fn fill_as(build: &mut TableBuild, order: Option<Ordered>, after: u64, act: impl
         Some(order) => {
             let mut places = Vec::new();
             build.fill_with(
-                |push| order.iter().try_for_each(|(rid, record)| push(*rid, record)),
+                |push| order.iter().try_for_each(|(row, record)| push(*row, record)),
                 |old, new, record| {
                     places.push((old, new));
                     placed(new, record)
@@ -264,7 +264,7 @@ fn stepped(seed: u64, met: &mut Met) {
                                     (met.noted + counts.noted, met.at_once + counts.at_once, met.again + counts.again);
                                 let before = committed(&world);
                                 let (build, change, ..) = building.take().unwrap();
-                                let table = Arc::clone(build.table());
+                                let table = Arc::clone(&build.targets()[0].table);
                                 change.commit().unwrap();
                                 drop(build);
                                 assert!(Arc::ptr_eq(&world.database.table("t").unwrap(), &table));

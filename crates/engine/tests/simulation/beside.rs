@@ -3,7 +3,7 @@
 use crate::model::Whole;
 use crate::player::{Halt, Player};
 use crate::world::{TABLES, index_page_bytes};
-use pagefold_engine::database::{Change, Durability, IndexBuild, TableBuild};
+use pagefold_engine::database::{Change, Durability, IndexBuild, RowAt, TableBuild};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Error, Result, Silent};
@@ -107,29 +107,29 @@ fn index_step(build: &mut IndexBuild, change: &mut Change<'_>, stage: &mut Stage
 
 /// The rows, and the indexes of what they have come to be.
 fn fill_table(build: &mut TableBuild) -> Result<()> {
-    let (table, indexes) = (Arc::clone(build.table()), build.indexes().to_vec());
+    let (table, indexes) = (Arc::clone(&build.targets()[0].table), build.targets()[0].indexes.clone());
     let mut entries: Vec<Vec<(Vec<u8>, Rid)>> = vec![Vec::new(); indexes.len()];
-    let mut placed = |rid, record: &[u8]| {
+    let mut placed = |row: RowAt, record: &[u8]| {
         for (index, entries) in indexes.iter().zip(&mut entries) {
             let mut key = Vec::new();
             let encoded = index.key_layout().encode_from_record(table.layout(), record, &mut key);
             encoded.map_err(|e| Error::Value(e.to_string()))?;
-            entries.push((key, rid));
+            entries.push((key, row.rid));
         }
         Ok::<_, Error>(())
     };
-    if build.old().row_count().is_multiple_of(2) {
+    if build.olds()[0].row_count().is_multiple_of(2) {
         build.fill(placed)?;
     } else {
         // In another order than that in which they lie.
         let (mut rows, mut places) = (Vec::new(), Vec::new());
-        build.visit_rows(|rid, record| {
-            rows.push((rid, record.to_vec()));
+        build.visit_rows(|row, record| {
+            rows.push((row, record.to_vec()));
             Ok::<_, Error>(())
         })?;
         rows.sort_unstable_by(|a, b| b.1.cmp(&a.1));
         build.fill_with(
-            |push| rows.iter().try_for_each(|(rid, record)| push(*rid, record)),
+            |push| rows.iter().try_for_each(|(row, record)| push(*row, record)),
             |old, new, record| {
                 places.push((old, new));
                 placed(new, record)
@@ -214,7 +214,7 @@ impl Player<'_> {
             let old = self.database.table(TABLES[table])?;
             let build = change.begin_table_again(&old, TableAttributes { method, ..old.attributes_now().with_page_bytes(page_bytes) })?;
             if method.dictionary_type().is_some() {
-                let (sample, table) = (old.sample_records()?, build.table());
+                let (sample, table) = (old.sample_records()?, &build.targets()[0].table);
                 if let Some(dictionary) = sample.train(method, table.layout(), old.row_count(), table.attributes().page_fill()) {
                     table.set_dictionary(dictionary)?;
                 }

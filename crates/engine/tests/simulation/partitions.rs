@@ -13,7 +13,7 @@ use pagefold_engine::database::{
 };
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, Table, TableAttributes};
-use pagefold_engine::{Error, Silent};
+use pagefold_engine::{Error, Progress, Silent, Unit};
 use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage};
 use pagefold_types::{Column, DataType, Direction, KeyRange, Schema, Value, ValueRef};
 use pagefold_utility::{LoadMode, LoadOptions, PartitionText, ReorgOptions, Setting, load, merge_partitions, reorg, split_partition};
@@ -231,6 +231,92 @@ fn verify(image: &FaultStorage, allowed: &[State]) -> Result<(), String> {
         database.close().map_err(|e| format!("closing: {e}"))?;
         check(image)
     })
+}
+
+/// Transactions that change rows while partitions are written anew: between its phases, and open across them.
+struct Beside<'h, 'd>(Mutex<BesideInner<'h, 'd>>);
+
+struct BesideInner<'h, 'd> {
+    history: &'h mut History,
+    database: &'d Database,
+    open: Option<(Transaction<'d>, State)>,
+    /// Partitions as they will be.
+    partitions: Vec<(String, KeyRange2)>,
+    /// What has gone wrong, if it should not; else the database may have to be opened again.
+    ended: Option<Result<bool, String>>,
+    /// Rows are not changed any more by anybody: the next phase is the last one.
+    is_over: bool,
+}
+
+impl<'d> BesideInner<'_, 'd> {
+    /// `last`: nothing stays open.
+    fn moment(&mut self, last: bool) {
+        if self.is_over || self.ended.is_some() {
+            return;
+        }
+        if let Err(ended) = self.change_rows(last) {
+            self.ended = Some(ended);
+        }
+        self.is_over = last;
+    }
+
+    fn change_rows(&mut self, last: bool) -> Result<(), Result<bool, String>> {
+        let history = &mut *self.history;
+        let (mut t, mut state) = self.open.take().unwrap_or_else(|| {
+            let isolation = history.random.pick(&[Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]);
+            (self.database.begin(TransactionOptions { isolation, ..TransactionOptions::default() }), history.committed.clone())
+        });
+        for _ in 0..history.random.below(8) {
+            let (savepoint, mut then) = (t.savepoint(), state.clone());
+            match history.write(&mut t, &mut then) {
+                Ok(()) if history.random.one_in(8) => match t.roll_back_to(savepoint) {
+                    Ok(()) => history.met("beside: back to a savepoint"),
+                    Err(error) => return Err(history.gave_up(t, &error)),
+                },
+                Ok(()) => state = then,
+                Err(error) if history.full && error.is_no_room() => {}
+                Err(error) => return Err(history.gave_up(t, &error)),
+            }
+        }
+        if !last && history.random.one_in(2) {
+            history.met("beside: a transaction stays open");
+            self.open = Some((t, state));
+            return Ok(());
+        }
+        if history.random.one_in(4) {
+            history.met("beside: a transaction is taken back");
+            t.rollback().map_err(|error| history.trouble(&error))?;
+        } else {
+            history.may_become(&state);
+            if let Err(error) = t.commit() {
+                return Err(history.trouble(&error).map(|_| false));
+            }
+            history.met("beside: a transaction is committed");
+            history.settled(state);
+        }
+        if last {
+            // Whatever comes is the commit of the utility.
+            let becomes = State { partitions: self.partitions.clone(), ..history.committed.clone() };
+            history.may_become(&becomes);
+        }
+        Ok(())
+    }
+}
+
+impl Progress for Beside<'_, '_> {
+    fn start(&self, phase: &str, _total: Option<u64>, _unit: Unit) {
+        self.0.lock().moment(phase.starts_with("what changed"));
+    }
+
+    fn advance(&self, _n: u64) {}
+
+    fn finish(&self) {
+        self.0.lock().moment(false);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.0.lock().ended.is_some()
+    }
 }
 
 struct History {
@@ -609,6 +695,23 @@ impl History {
         let mut state = self.committed.clone();
         let at = self.random.below(state.partitions.len() as u64) as usize;
         let (name, (start, end)) = state.partitions[at].clone();
+        // Others write meanwhile.
+        let (is_beside, mut ended) = (self.random.one_in(2), None);
+        let mut beside = |history: &mut History, state: &mut State, run: &dyn Fn(&dyn Progress) -> pagefold_utility::Result<()>| {
+            if !is_beside {
+                history.may_become(state);
+                return run(&Silent);
+            }
+            let partitions = state.partitions.clone();
+            let inner = BesideInner { history, database, open: None, partitions, ended: None, is_over: false };
+            let progress = Beside(Mutex::new(inner));
+            let done = run(&progress);
+            let inner = progress.0.into_inner();
+            drop(inner.open);
+            ended = inner.ended;
+            state.rows.clone_from(&inner.history.committed.rows);
+            done
+        };
         let done = match self.random.below(4) {
             0 => {
                 self.met_of(&state, "a partition is divided", "altered: a partition is divided");
@@ -620,9 +723,8 @@ impl History {
                 let (day, new) = (self.random.pick(&days), self.name());
                 state.partitions[at].1.0 = limit(day).unwrap_or_default();
                 state.partitions.insert(at, (new.clone(), (start, limit(day))));
-                self.may_become(&state);
                 let below = PartitionText { name: Some(new), limit: vec![Some(day.to_string())], ..PartitionText::default() };
-                split_partition(database, TABLE, &name, &below, None, &Silent).map(drop)
+                beside(self, &mut state, &|progress| split_partition(database, TABLE, &name, &below, None, progress).map(drop))
             }
             1 => {
                 let Some((next, (from, to))) = state.partitions.get(at + 1).cloned() else { return Ok(true) };
@@ -633,14 +735,15 @@ impl History {
                 let into = self.name();
                 state.partitions.remove(at + 1);
                 state.partitions[at] = (into.clone(), (start, to));
-                self.may_become(&state);
-                merge_partitions(database, TABLE, &[name, next], &into, &Silent).map(drop)
+                let both = [name, next];
+                beside(self, &mut state, &|progress| merge_partitions(database, TABLE, &both, &into, progress).map(drop))
             }
             2 => {
                 self.met_of(&state, "a partition is written anew", "altered: a partition is written anew");
                 let method = Some(Setting::Given(self.random.pick(&Method::ALL)));
                 let options = ReorgOptions { method, ..ReorgOptions::default() };
-                reorg(database, &format!("{TABLE}/{name}"), &options, &Silent).map(drop)
+                let name = format!("{TABLE}/{name}");
+                beside(self, &mut state, &|progress| reorg(database, &name, &options, progress).map(drop))
             }
             // Without rows a file does not say which types its columns have.
             _ if state.rows.is_empty() => return Ok(true),
@@ -668,9 +771,19 @@ impl History {
                 load(database, TABLE, std::slice::from_ref(&file), &options, &Silent).map(drop)
             }
         };
+        match ended {
+            // Who changed rows met a disk that was full, or something that should not be.
+            Some(Ok(true)) | None => {}
+            Some(ended) => return ended,
+        }
         match done {
             Ok(()) => {
                 self.settled(state);
+                Ok(true)
+            }
+            Err(pagefold_utility::Error::Interrupted) if ended.is_some() => {
+                let committed = self.committed.clone();
+                self.settled(committed);
                 Ok(true)
             }
             Err(error) if self.full => {
@@ -830,6 +943,10 @@ fn partitions_and_their_rows_outlive_crashes() {
             "an index of all partitions is dropped",
             "an older reader looks again",
             "back to a savepoint",
+            "beside: a transaction is committed",
+            "beside: a transaction is taken back",
+            "beside: a transaction stays open",
+            "beside: back to a savepoint",
             "two partitions become one",
             "altered: two partitions become one",
         ];

@@ -18,6 +18,15 @@ pub struct KeyRange {
     pub end: Option<Vec<u8>>,
 }
 
+impl KeyRange {
+    /// Is the key in it?
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *key >= *self.start && self.end.as_ref().is_none_or(|end| *key < **end)
+    }
+}
+
 /// IN lists over several columns multiply: not above this many ranges.
 const RANGES_MAX: usize = 1_024;
 

@@ -2,24 +2,18 @@
 //!
 //! Invariants:
 //! - each is one change: after an error, an interrupt or a crash the table is as it was;
-//! - while rows are written anew, those of the partitions concerned are read and not changed; other partitions are changed by anybody.
+//! - while rows are written anew others read and change them, but for a moment at the end.
 
-use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::index_build::{KeyCollector, KeyCollectors, stopped};
 use crate::partitions::{PartitionText, Tables};
-use crate::progress::tell;
-use crate::reorg::sample_table;
+use crate::progress::{rows_per_look, tell};
+use crate::reorg::{SORT_BYTES, sample_table};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::partition_name;
-use pagefold_engine::database::{
-    Change, Database, FreshPartition, PartitionSpec, PartitionedTable, RangePartition, ReadView, ScanRequest, TransactionOptions,
-};
-use pagefold_engine::pool::By;
-use pagefold_engine::table_space::{BulkLoader, Table};
-use pagefold_types::{KeyRange, Value, ValueRef};
+use pagefold_engine::database::{Change, Database, PartitionSpec, PartitionedTable, RangePartition, TableBuild, TransactionOptions};
+use pagefold_engine::table_space::Table;
+use pagefold_types::KeyRange;
 use std::sync::Arc;
-
-const SORT_BYTES: usize = 64 << 20;
-const ROWS_PER_LOOK: u64 = 16 * 1024;
 
 /// Rows that SPLIT or MERGE wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +98,7 @@ pub fn split_partition(
     upper: Option<&str>,
     progress: &dyn Progress,
 ) -> Result<MovedRows> {
+    let progress: &dyn Progress = &database.watch(format!("split {table}/{partition}"), progress);
     let mut change = database.change();
     let whole = change.lock_partitioned_table(table)?;
     let old = whole.partition(partition)?;
@@ -115,7 +110,7 @@ pub fn split_partition(
         (KeyRange { start: old.keys().start.clone(), end: Some(limit.clone()) }, lower),
         (KeyRange { start: limit, end: old.keys().end.clone() }, upper),
     ];
-    write_anew(database, change, &whole, &[old], &new, progress)
+    write_anew(database, change, &whole, (&[old], &new), progress)
 }
 
 /// Makes one of two or more partitions that follow each other, with the attributes of the first.
@@ -123,6 +118,7 @@ pub fn split_partition(
 /// # Errors
 /// When they do not follow each other, or the name is taken; no room. The table is then as it was.
 pub fn merge_partitions(database: &Database, table: &str, partitions: &[String], into: &str, progress: &dyn Progress) -> Result<MovedRows> {
+    let progress: &dyn Progress = &database.watch(format!("merge {} of {table}", partitions.join(", ")), progress);
     let mut change = database.change();
     let whole = change.lock_partitioned_table(table)?;
     let old = partitions.iter().map(|name| Ok(whole.partition(name)?)).collect::<Result<Vec<&RangePartition>>>()?;
@@ -132,7 +128,7 @@ pub fn merge_partitions(database: &Database, table: &str, partitions: &[String],
     };
     let keys = KeyRange { start: first.keys().start.clone(), end: last.keys().end.clone() };
     let spec = PartitionSpec { name: into.into(), limit: keys.end.clone(), ..PartitionSpec::default() };
-    write_anew(database, change, &whole, &old, &[(keys, spec)], progress)
+    write_anew(database, change, &whole, (&old, &[(keys, spec)]), progress)
 }
 
 fn allocated(table: &Table) -> u64 {
@@ -140,90 +136,66 @@ fn allocated(table: &Table) -> u64 {
     table.data_sets().chain(indexes.iter().map(|index| index.data_set())).map(|data_set| data_set.allocated_bytes()).sum()
 }
 
-/// Writes the rows of some partitions into others that take their place.
+/// Writes the rows of some partitions into others that take their place, beside those who change them.
 fn write_anew(
     database: &Database,
     mut change: Change<'_>,
     whole: &PartitionedTable,
-    old: &[&RangePartition],
-    new: &[(KeyRange, PartitionSpec)],
+    (old, new): (&[&RangePartition], &[(KeyRange, PartitionSpec)]),
     progress: &dyn Progress,
 ) -> Result<MovedRows> {
-    // From here on nobody changes their rows; what was committed until then is what is written anew.
-    for partition in old {
-        change.lock_table(partition.table_name())?;
+    let mut build = change.begin_partitions_again(whole, old, new)?;
+    let olds = build.olds().to_vec();
+    let rows = olds.iter().map(|table| table.row_count()).sum();
+    set_dictionaries(&build, rows, progress)?;
+    fill(database, &mut build, (whole.name(), rows), progress)?;
+    change.finish_table(&mut build, None, progress).map_err(stopped)?;
+    let mut report = MovedRows { size_bytes_before: olds.iter().map(|table| allocated(table)).sum(), ..MovedRows::default() };
+    for (target, (_, spec)) in build.targets().iter().zip(new) {
+        report.partitions.push((spec.name.clone(), target.table.row_count()));
+        report.size_bytes += allocated(&target.table);
     }
-    let view = change.read_view();
-    let (dropped, fresh) = change.replace_partitions(whole, old, new)?;
-    let mut report = MovedRows { size_bytes_before: dropped.iter().map(|table| allocated(table)).sum(), ..MovedRows::default() };
-    let rows = dropped.iter().map(|table| table.row_count()).sum();
-    progress.start(&format!("writing {} anew", whole.name()), Some(rows), Unit::Rows);
-    fill(database, &view, &dropped, &fresh, whole, progress)?;
-    progress.finish();
-    for ((table, _), (_, spec)) in fresh.iter().zip(new) {
-        report.partitions.push((spec.name.clone(), table.row_count()));
-        report.size_bytes += allocated(table);
-    }
-    drop(view);
     change.commit()?;
     Ok(report)
 }
 
-fn fill(
-    database: &Database,
-    view: &ReadView,
-    old: &[Arc<Table>],
-    fresh: &[FreshPartition],
-    whole: &PartitionedTable,
-    progress: &dyn Progress,
-) -> Result<()> {
-    let mut filling = Vec::with_capacity(fresh.len());
-    for (table, indexes) in fresh {
-        // Of the rows of the largest.
-        if table.attributes().method.dictionary_type().is_some()
-            && let Some(largest) = old.iter().max_by_key(|old| old.row_count())
-        {
-            let (sample, rows) = (sample_table(largest, progress)?, old.iter().map(|old| old.row_count()).sum());
-            if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows, table.attributes().page_fill()) {
-                table.set_dictionary(dictionary)?;
-            }
+/// Trains a dictionary for each that has one, of the rows of the largest partition.
+fn set_dictionaries(build: &TableBuild, rows: u64, progress: &dyn Progress) -> Result<()> {
+    let Some(largest) = build.olds().iter().max_by_key(|old| old.row_count()) else { return Ok(()) };
+    let with_dictionary = build.targets().iter().map(|target| &target.table);
+    let with_dictionary: Vec<_> = with_dictionary.filter(|table| table.attributes().method.dictionary_type().is_some()).collect();
+    if with_dictionary.is_empty() {
+        return Ok(());
+    }
+    let sample = sample_table(largest, progress)?;
+    for table in with_dictionary {
+        if let Some(dictionary) = sample.train(table.attributes().method, table.layout(), rows, table.attributes().page_fill()) {
+            table.set_dictionary(dictionary)?;
         }
+    }
+    Ok(())
+}
+
+fn fill(database: &Database, build: &mut TableBuild, (name, rows): (&str, u64), progress: &dyn Progress) -> Result<()> {
+    let mut keys = Vec::with_capacity(build.targets().len());
+    for target in build.targets() {
         let mut collectors = KeyCollectors::default();
-        indexes.iter().for_each(|index| collectors.push(KeyCollector::new(database, Arc::clone(index), SORT_BYTES)));
-        filling.push((table, BulkLoader::new(table)?, collectors));
+        target.indexes.iter().for_each(|index| collectors.push(KeyCollector::new(database, Arc::clone(index), SORT_BYTES)));
+        keys.push((Arc::clone(&target.table), collectors));
     }
-    let (mut key, mut built, mut rows) = (Vec::new(), Vec::new(), 0u64);
-    for table in old {
-        let mut scan = view.scan(table, &ScanRequest::default())?.into_rows();
-        while let Some((_, record)) = scan.next_record()? {
-            key.clear();
-            let encoded = whole.key_layout().encode_from_record(table.layout(), record, &mut key);
-            encoded.map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
-            let at =
-                fresh.iter().position(|(table, _)| table.range().is_some_and(|range| range.keys.end.as_ref().is_none_or(|end| key < *end)));
-            let outside =
-                || Error::Data(format!("table \"{}\" has a row outside its range: {}", table.name(), whole.key_layout().describe(&key)));
-            let (new, loader, collectors) = at.map(|at| &mut filling[at]).ok_or_else(outside)?;
-            let large = table.layout().large_values(record).map_err(|e| Error::Data(format!("table \"{}\": {e}", table.name())))?;
-            let record = if large.is_empty() && record.len() <= new.record_bytes_max() {
-                record
-            } else {
-                let values = table.values(record)?;
-                let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-                built.clear();
-                new.build_record(By::Nobody, &refs, &mut built)?;
-                &built
-            };
-            let new = &**new;
-            loader.push(record, |rid, record| collectors.push_row(new, record, rid))?;
-            rows += 1;
-            tell(rows, ROWS_PER_LOOK, progress)?;
-        }
-    }
-    for (table, loader, mut collectors) in filling {
-        loader.finish(|rid, record| collectors.push_row(table, record, rid))?;
+    progress.start(&format!("writing {name} anew"), Some(rows), Unit::Rows);
+    let columns = build.olds().first().map_or(1, |old| old.layout().column_count());
+    let (mut written, step) = (0u64, rows_per_look(columns));
+    build.fill(|new, record| {
+        let (table, collectors) = &mut keys[new.table];
+        collectors.push_row(table, record, new.rid)?;
+        written += 1;
+        tell(written, step, progress)
+    })?;
+    progress.finish();
+    for (_, collectors) in keys {
         for collector in collectors.into_vec() {
-            collector.build(progress)?;
+            collector.build_beside(progress)?;
         }
     }
     Ok(())
