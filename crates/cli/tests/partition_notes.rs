@@ -167,3 +167,23 @@ fn a_key_that_is_there_is_the_only_one() {
     assert_eq!(indexes("new"), ["new_pk"]);
     assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
 }
+
+/// Which rows a partition has, and whether others refer to these, no command looks at: so none goes as long as somebody may.
+#[test]
+fn no_partition_goes_that_a_foreign_key_may_refer_to() {
+    let place = place();
+    sql(&place, "create table child (k int references s (k))").ok();
+    sql(&place, "insert into child values (1)").ok();
+    place.run(&["load", "db", "other", "r.csv", "--columns", "k int not null, v int, p int", "--primary-key", "k"]).ok();
+    let why = ["a foreign key of table \"child\" refers to table \"s\""];
+    place.run(&["partition", "drop", "db", "s", "q1"]).fails(2, &why);
+    place.run(&["partition", "rotate", "db", "s", "30"]).fails(2, &why);
+    place.run(&["partition", "exchange", "db", "s", "q1", "other"]).fails(2, &why);
+    assert_eq!(answer(&place, "select count(*) from s where k = 1"), "1");
+    // Where rows stay, partitions come and go.
+    place.run(&["partition", "split", "db", "s", "q1", "low = 5"]).ok();
+    place.run(&["partition", "merge", "db", "s", "low", "q1"]).ok();
+    sql(&place, "insert into child values (2)").fails(1, &["violates foreign key constraint"]);
+    sql(&place, "drop table child").ok();
+    place.run(&["partition", "drop", "db", "s", "q2"]).ok();
+}

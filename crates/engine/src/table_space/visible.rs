@@ -319,11 +319,35 @@ impl Table {
     ) -> std::result::Result<ControlFlow<()>, E> {
         let version = view.dictionary_version();
         let page = (data_set, number, partition);
+        let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
+        let (own, layout) = (self.decoder.layout(), forms::layout_of(version));
+        // Nearly all rows that lie by themselves are records, or codes of the page's own form: these come without the steps that other rows take.
+        let mut single = |row: StoredRow<'_>| -> std::result::Result<ControlFlow<()>, E> {
+            match row.kind {
+                StoredKind::Raw if own == 0 && row.home.is_none() => sink.row(Rid::new(partition, number, row.slot), row.bytes),
+                StoredKind::Compressed if layout == own && row.home.is_none() => {
+                    // No closure: the result of one in that of the other is moved in memory for each row.
+                    let body = Body::Compressed { version, codes: row.bytes };
+                    let length = buffer.decode(&self.decoder, body, dictionary);
+                    let length = length.map_err(|e| self.undecodable(data_set, number, body.dictionary(), e))?;
+                    sink.row(Rid::new(partition, number, row.slot), &buffer.bytes()[..length])
+                }
+                _ => self.any_row(page, row, version, buffer, moved, sink),
+            }
+        };
         if view.has_columns() {
-            for slot in view.slots(columns_done) {
-                let Some(row) = view.row(slot).filter(|row| row.kind != StoredKind::Forwarded) else { continue };
-                if self.any_row(page, row, version, buffer, moved, sink)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
+            if columns_done {
+                for row in view.rows_by_themselves() {
+                    if single(row)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            } else {
+                for slot in 0..view.slot_count() {
+                    let Some(row) = view.row(slot).filter(|row| row.kind != StoredKind::Forwarded) else { continue };
+                    if single(row)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
             }
             for range in view.ranges().iter().filter(|range| !range.hosted) {
@@ -333,23 +357,9 @@ impl Table {
             }
             return Ok(ControlFlow::Continue(()));
         }
-        let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
-        let (own, layout) = (self.decoder.layout(), forms::layout_of(version));
-        // Nearly all rows are records, or codes of the page's own form: these come without the steps that other rows take.
         for slot in 0..view.slot_count() {
             let Some((kind, bytes)) = view.plain_row(slot) else { continue };
-            let flow = match kind {
-                StoredKind::Raw if own == 0 => sink.row(Rid::new(partition, number, slot), bytes)?,
-                StoredKind::Compressed if layout == own => {
-                    // No closure: the result of one in that of the other is moved in memory for each row.
-                    let body = Body::Compressed { version, codes: bytes };
-                    let length = buffer.decode(&self.decoder, body, dictionary);
-                    let length = length.map_err(|e| self.undecodable(data_set, number, body.dictionary(), e))?;
-                    sink.row(Rid::new(partition, number, slot), &buffer.bytes()[..length])?
-                }
-                _ => self.any_row(page, StoredRow { kind, bytes, slot, area_row: 0, home: None }, version, buffer, moved, sink)?,
-            };
-            if flow.is_break() {
+            if single(StoredRow { kind, bytes, slot, area_row: 0, home: None })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing it gives lies outside the page, whatever its bytes are.
 
-use super::column_part::{self, Directory, State};
+use super::column_part::{self, Directory, Entry, State};
 use super::page::{DataPage, Place, StoredKind, StoredRow};
 use super::ranges::SlotRanges;
 use pagefold_types::Rid;
@@ -116,6 +116,12 @@ impl<'a> SlotReader<'a> {
             Some(directory) => directory.in_area() + directory.count(),
             None => (0..self.page.slot_count()).filter(|slot| self.find(*slot) != Place::Free).count(),
         }
+    }
+
+    /// The row of an entry.
+    #[inline]
+    pub(super) fn of_entry(&self, entry: &Entry) -> Option<StoredRow<'a>> {
+        self.single(entry.slot, entry.offset.into(), entry.length.into(), entry.kind)
     }
 
     fn single(&self, slot: u16, offset: usize, length: usize, kind: StoredKind) -> Option<StoredRow<'a>> {

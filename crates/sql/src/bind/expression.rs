@@ -439,6 +439,7 @@ impl Binder<'_> {
     }
 
     fn aggregate(&mut self, name: &str, call: &ast::Function, arguments: &[FunctionArg], distinct: bool) -> SqlResult<Typed> {
+        refuse_count_of_nothing(name, arguments)?;
         let (bound, filter) = self.without_aggregates("the argument of an aggregate function", |binder| {
             let mut bound = Vec::with_capacity(arguments.len());
             for argument in arguments {
@@ -524,6 +525,14 @@ impl Binder<'_> {
         let data_type = planned.outputs.first().map_or(TEXT, |output| output.data_type);
         self.subplans.push(planned.plan);
         Ok(Subplan { number: self.subplans.len() - 1, outer, data_type })
+    }
+}
+
+/// count() counts nothing: who means rows says count(*).
+pub(super) fn refuse_count_of_nothing(name: &str, arguments: &[FunctionArg]) -> SqlResult<()> {
+    match name == "count" && arguments.is_empty() {
+        true => Err(SqlError::new("42809", "count(*) must be used to call a parameterless aggregate function")),
+        false => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! groups if the query has any.
 
 use super::aggregates::Place;
+use super::expression::refuse_count_of_nothing;
 use super::frame::wrong;
 use super::{Binder, Frame};
 use crate::exclusion;
@@ -216,6 +217,7 @@ impl Binder<'_> {
         if own.is_some() && call.filter.is_some() {
             return Err(SqlError::new("0A000", "FILTER is not implemented for non-aggregate window functions"));
         }
+        refuse_count_of_nothing(name, arguments)?;
         let bound = self.without_windows("window function calls cannot be nested", |binder| {
             let mut bound = Vec::with_capacity(arguments.len());
             for argument in arguments {

@@ -174,10 +174,8 @@ impl Defining<'_> {
                 }
                 ColumnOption::NotNull => said.columns[at].nullable = false,
                 ColumnOption::Default(_) if said.notes_of(at).default.is_some() => {
-                    return Err(SqlError::syntax(format!(
-                        "multiple default values specified for column \"{name}\" of table \"{}\"",
-                        said.name
-                    )));
+                    let which = if said.notes_of(at).identity.is_some() { "both default and identity" } else { "multiple default values" };
+                    return Err(SqlError::syntax(format!("{which} specified for column \"{name}\" of table \"{}\"", said.name)));
                 }
                 ColumnOption::Default(expr) => {
                     let text = expr.to_string();
@@ -193,6 +191,12 @@ impl Defining<'_> {
                     said.unique.push((Some(name), vec![at]));
                 }
                 ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], plain_check(check)?)?,
+                ColumnOption::Generated { generation_expr: None, .. } if said.notes_of(at).default.is_some() => {
+                    return Err(SqlError::syntax(format!(
+                        "both default and identity specified for column \"{name}\" of table \"{}\"",
+                        said.name
+                    )));
+                }
                 ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
                     let always = *generated_as == ast::GeneratedAs::Always;
                     self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;

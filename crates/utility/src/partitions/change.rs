@@ -10,7 +10,9 @@ use crate::progress::{rows_per_look, tell};
 use crate::reorg::{SORT_BYTES, sample_table};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::partition_name;
-use pagefold_engine::database::{Change, Database, PartitionSpec, PartitionedTable, RangePartition, TableBuild, TransactionOptions};
+use pagefold_engine::database::{
+    Change, Database, PartitionSpec, PartitionedTable, RangePartition, TableBuild, Transaction, TransactionOptions,
+};
 use pagefold_engine::table_space::Table;
 use pagefold_types::KeyRange;
 use std::sync::Arc;
@@ -38,6 +40,17 @@ fn free_name(database: &Database, whole: &PartitionedTable) -> String {
     (whole.partitions().len() + 1..).map(|number| format!("p{number}")).find(|name| !taken(name)).unwrap_or_default()
 }
 
+/// Rows that others refer to would be gone: nobody looks which these are.
+fn refuse_referred(transaction: &Transaction<'_>, table: &str, what: &str) -> Result<()> {
+    match transaction.references()?.iter().find(|(_, parent)| parent == table) {
+        None => Ok(()),
+        Some((child, _)) => {
+            let why = format!("a foreign key of table \"{child}\" refers to table \"{table}\": no partition of it is {what}");
+            Err(Error::Usage(format!("{why}; drop the constraint before, and add it again afterwards")))
+        }
+    }
+}
+
 /// Adds a partition behind the last one, which it is like. Its name.
 ///
 /// # Errors
@@ -53,12 +66,13 @@ pub fn add_partition(database: &Database, table: &str, partition: &PartitionText
 /// Drops a partition with its rows. How many bytes that frees.
 ///
 /// # Errors
-/// When there is none, or it is the only one.
+/// When there is none, or it is the only one; when foreign keys refer to the table.
 pub fn drop_partition(database: &Database, table: &str, partition: &str) -> Result<u64> {
     let whole = database.partitioned_table(table)?;
     // One that is damaged goes, too.
     let freed = database.table_of_partition(whole.partition(partition)?).map_or(0, |table| allocated(&table));
     let mut transaction = database.begin(TransactionOptions::default());
+    refuse_referred(&transaction, table, "dropped")?;
     transaction.drop_partition(table, partition)?;
     transaction.commit()?;
     Ok(freed)
@@ -71,6 +85,7 @@ pub fn drop_partition(database: &Database, table: &str, partition: &str) -> Resu
 pub fn rotate_partition(database: &Database, table: &str, partition: &PartitionText) -> Result<(String, String)> {
     let spec = spec(database, table, partition)?;
     let mut transaction = database.begin(TransactionOptions::default());
+    refuse_referred(&transaction, table, "dropped")?;
     let dropped = transaction.rotate_partition(table, &spec)?;
     transaction.commit()?;
     Ok((dropped, spec.name))
@@ -79,9 +94,11 @@ pub fn rotate_partition(database: &Database, table: &str, partition: &PartitionT
 /// A table takes the place of a partition, and the partition that of the table, each under the name of the other. No row is written.
 ///
 /// # Errors
-/// When their columns, keys or indexes differ, or a row of the table belongs in another partition.
+/// When their columns, keys or indexes differ, or a row of the table belongs in another partition; when foreign keys refer to one of the two.
 pub fn exchange_partition(database: &Database, table: &str, partition: &str, with: &str) -> Result<()> {
     let mut transaction = database.begin(TransactionOptions::default());
+    refuse_referred(&transaction, table, "exchanged")?;
+    refuse_referred(&transaction, with, "exchanged")?;
     transaction.exchange_partition(table, partition, with)?;
     Ok(transaction.commit()?)
 }

@@ -7,14 +7,12 @@
 
 use clap::Parser;
 use md5::{Digest, Md5};
-use pagefold_engine::database::{Database as Engine, OpenMode, Settings};
-use pagefold_io::{MemoryStorage, OsClock};
+use pagefold_lab_engine::corpus::{files, session};
 use pagefold_lab_engine::data::Outcome;
-use pagefold_sql::{Database, Session};
+use pagefold_sql::Session;
 use pagefold_types::{DataType, Value, text};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -220,10 +218,7 @@ impl Counts {
 fn run_file(path: &Path, options: &Options) -> Outcome<Counts> {
     let file = std::fs::read_to_string(path)?;
     let records = records(&file).ok_or_else(|| format!("{}: not of the format", path.display()))?;
-    let engine =
-        Engine::open(Arc::new(MemoryStorage::new()), Arc::new(OsClock), Path::new("memory"), OpenMode::Create, Settings::default())?;
-    let mut session = Database::new(Arc::new(engine)).session();
-    session.execute(&format!("SET statement_timeout = '{}s'", options.timeout), &[])?.tag()?;
+    let mut session = session(options.timeout)?;
     let mut counts = Counts::default();
     for record in &records {
         if record.is_skipped {
@@ -244,22 +239,11 @@ fn run_file(path: &Path, options: &Options) -> Outcome<Counts> {
     Ok(counts)
 }
 
-fn files(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if path.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            files(&entry?.path(), found)?;
-        }
-    } else if path.extension().is_some_and(|extension| extension == "test") {
-        found.push(path.to_owned());
-    }
-    Ok(())
-}
-
 fn main() -> Outcome<()> {
     let options = Options::parse();
     let mut found = Vec::new();
     for path in &options.paths {
-        files(path, &mut found)?;
+        files(path, "test", &mut found)?;
     }
     found.sort();
     let found: Vec<PathBuf> = found.into_iter().step_by(options.every.max(1)).collect();
