@@ -33,6 +33,7 @@ pub fn every_type() -> Schema {
         DataType::Varchar(Some(5)),
         DataType::Bytea,
         DataType::Uuid,
+        DataType::Interval,
     ];
     let columns = types.iter().enumerate().map(|(i, t)| Column::new(format!("c{i}"), *t, i % 2 == 0)).collect();
     Schema::new(columns).expect("valid types")

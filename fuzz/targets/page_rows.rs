@@ -9,7 +9,7 @@ use pagefold_codec::row::{Dictionary, Encoder};
 use pagefold_fuzz::area::{self, Under};
 use pagefold_fuzz::input::Input;
 use pagefold_fuzz::schema;
-use pagefold_types::{ColumnValue, DataType, LargeValueRef, RowLayout, Value, decimal_limit};
+use pagefold_types::{ColumnValue, DataType, Interval, LargeValueRef, RowLayout, Value, decimal_limit};
 
 static CODES: LazyLock<(Dictionary, Arc<Encoder>)> = LazyLock::new(|| {
     let tokens: Vec<Vec<u8>> =
@@ -90,6 +90,10 @@ impl Style {
             DataType::Varchar(chars) => Value::Text(self.text(row, noise).chars().take(chars.map_or(usize::MAX, |c| c as usize)).collect()),
             DataType::Bytea => Value::Bytes(self.text(row, noise).into_bytes()),
             DataType::Uuid => Value::Uuid((u128::from(mix(number as u64)) << 64 | 7).to_be_bytes()),
+            DataType::Interval => {
+                let (months, days) = (number.rem_euclid(1_000) as i32 - 500, (mix(number as u64) % 60) as i32 - 30);
+                Value::Interval(Interval { months, days, micros: number })
+            }
             other => {
                 let (least, most) = other.int_range().expect("an integer");
                 let span = i128::from(most) - i128::from(least) + 1;

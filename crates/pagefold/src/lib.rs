@@ -67,7 +67,7 @@ pub use pagefold_engine::database::{Durability, IndexChange, Isolation, Savepoin
 pub use pagefold_engine::index::{IndexFormat, RecordOptions};
 pub use pagefold_engine::table_space::Method;
 pub use pagefold_engine::{Error, Result};
-pub use pagefold_types::{Condition, DataType, Value, column, not};
+pub use pagefold_types::{Condition, DataType, Interval, Value, column, not};
 pub use row::{AsValue, FromRow, FromValue, IntoValues, Row};
 pub use select::{Rows, Select};
 pub use table::{ByIndex, Table};

@@ -1,7 +1,7 @@
 //! Rows, and values of Rust types on their way into columns and out of them.
 
 use crate::{Error, Result};
-use pagefold_types::{Column, DataType, Schema, Value, ValueRef, text};
+use pagefold_types::{Column, DataType, Interval, Schema, Value, ValueRef, text};
 use std::sync::Arc;
 
 /// A row that was read.
@@ -85,6 +85,7 @@ fn mismatch<T>(column: &str, value: &Value) -> Error {
         Value::Text(_) => "text",
         Value::Bytes(_) => "bytes",
         Value::Uuid(_) => "a UUID",
+        Value::Interval(_) => "an interval",
     };
     Error::Value(format!("column \"{column}\" is not a {}: its value is {found}", std::any::type_name::<T>()))
 }
@@ -125,6 +126,7 @@ others! {
     String: Value::Text(value) => value.clone();
     Vec<u8>: Value::Bytes(value) => value.clone();
     [u8; 16]: Value::Uuid(value) => *value;
+    Interval: Value::Interval(value) => *value;
 }
 
 impl FromValue for f64 {
@@ -210,6 +212,7 @@ as_value! {
     &[u8]: v => ValueRef::Bytes(v);
     Vec<u8>: v => ValueRef::Bytes(v);
     [u8; 16]: v => ValueRef::Uuid(*v);
+    Interval: v => ValueRef::Interval(*v);
     Value: v => v.as_ref();
 }
 

@@ -4,6 +4,7 @@
 mod bytes;
 mod data_type;
 mod error;
+mod interval;
 mod key;
 mod predicate;
 mod rid;
@@ -16,6 +17,7 @@ pub use data_type::{
     CHAR_LENGTH_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TimeUnit, VARCHAR_LENGTH_MAX, decimal_limit, decimal_width,
 };
 pub use error::{KeyError, RecordError, SchemaError, ValueError};
+pub use interval::{Interval, IntervalError, IntervalField, parse_interval};
 pub use key::{Direction, KeyLayout, key_bytes_max, prefix_end};
 pub use predicate::{
     ColumnName, ColumnTest, Comparison, Condition, KeyRange, LikePattern, Operand, Parts, Predicate, PredicateError, Term, column, not,

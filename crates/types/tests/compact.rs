@@ -45,6 +45,7 @@ fn read<'r>(layout: &CompactLayout, record: &'r [u8], column: usize) -> Result<C
         Physical::Real => value(layout.real(record, column)?.map(ValueRef::Real)),
         Physical::Double => value(layout.double(record, column)?.map(ValueRef::Double)),
         Physical::Uuid => value(layout.uuid(record, column)?.map(ValueRef::Uuid)),
+        Physical::Interval => value(layout.interval(record, column)?.map(ValueRef::Interval)),
         Physical::Char { .. } | Physical::Text => value(bytes.map(text).map(ValueRef::Text)),
         Physical::Bytes => value(bytes.map(ValueRef::Bytes)),
     })
@@ -204,7 +205,8 @@ fn values_have_one_form() {
         (DataType::Char(4), &[&b""[..], b"abcd", b" b", "äöü€".as_bytes()], &[&b" "[..], b"abc ", b"abcde", b"\xff"]),
         (DataType::Varchar(Some(4)), &[&b""[..], b"abcd", b"a ", "äöü€".as_bytes()], &[&b"abcde"[..], b"\xff", b"     ", b"abc\xc3"]),
         (DataType::Uuid, &[], &[&[0_u8; 0][..], &[1], &[1; 14], &[0; 13]]),
-    ] as [(DataType, &[&[u8]], &[&[u8]; 4]); 7]
+        (DataType::Interval, &[], &[&[0_u8; 0][..], &[1], &[1; 14], &[0; 13]]),
+    ] as [(DataType, &[&[u8]], &[&[u8]; 4]); 8]
     {
         for bytes in good {
             assert!(valid(data_type, bytes), "{data_type:?} {bytes:?}");

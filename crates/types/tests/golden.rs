@@ -3,7 +3,7 @@
 //! `PAGEFOLD_GOLDEN=write` writes the files that do not exist yet.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use pagefold_types::{Column, ColumnValue, DataType, Direction, KeyLayout, LargeValueRef, RowLayout, Schema, Value, ValueRef};
+use pagefold_types::{Column, ColumnValue, DataType, Direction, Interval, KeyLayout, LargeValueRef, RowLayout, Schema, Value, ValueRef};
 use std::fmt::Write;
 
 fn schema() -> Schema {
@@ -123,4 +123,39 @@ fn stored_schema() {
     schema().encode(&mut bytes);
     compare("schema-1.hex", &format!("{}\n", hex(&bytes)));
     assert_eq!(schema().columns()[0].data_type, DataType::Boolean);
+}
+
+/// INTERVAL came later, with files of its own: records, keys and the schema.
+#[test]
+fn intervals() {
+    let schema = Schema::new(vec![
+        Column::new("id", DataType::SmallInt, false),
+        Column::new("span", DataType::Interval, false),
+        Column::new("maybe", DataType::Interval, true),
+    ])
+    .unwrap();
+    let layout = RowLayout::new(&schema).unwrap();
+    let of = |months, days, micros| Value::Interval(Interval { months, days, micros });
+    let mut text = String::new();
+    for row in [
+        [Value::Int(1), of(14, -3, 14_706_700_000), of(1, 0, 0)],
+        [Value::Int(2), of(0, 30, 0), Value::Null],
+        [Value::Int(3), of(i32::MIN, i32::MIN, i64::MIN), of(i32::MAX, i32::MAX, i64::MAX)],
+    ] {
+        let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+        let mut record = Vec::new();
+        layout.encode(&values, &mut record).unwrap();
+        writeln!(text, "record {}", hex(&record)).unwrap();
+        for (i, column) in schema.columns().iter().enumerate().skip(1) {
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let mut key = Vec::new();
+                KeyLayout::new(&schema, &[(i, direction)]).encode_from_values(&values, &mut key).unwrap();
+                writeln!(text, "{} {direction:?} {}", column.name, hex(&key)).unwrap();
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    schema.encode(&mut bytes);
+    writeln!(text, "schema {}", hex(&bytes)).unwrap();
+    compare("interval-1.hex", &text);
 }

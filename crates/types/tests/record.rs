@@ -53,6 +53,7 @@ fn typed_access_agrees() {
                 Physical::Real => reader.real(&record).unwrap().map(ValueRef::Real),
                 Physical::Double => reader.double(&record).unwrap().map(ValueRef::Double),
                 Physical::Uuid => reader.uuid(&record).unwrap().map(ValueRef::Uuid),
+                Physical::Interval => reader.interval(&record).unwrap().map(ValueRef::Interval),
                 Physical::Bytes => layout.bytes_at(&record, i).unwrap().map(ValueRef::Bytes),
                 Physical::Text | Physical::Char { .. } => {
                     layout.bytes_at(&record, i).unwrap().map(|b| ValueRef::Text(std::str::from_utf8(b).unwrap()))

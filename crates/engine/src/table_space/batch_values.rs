@@ -5,7 +5,7 @@
 use super::batch::{BatchColumn, BatchValues, ColumnBatch};
 use super::table::Table;
 use crate::{Error, Result};
-use pagefold_types::{LargeValueRef, Physical, Value};
+use pagefold_types::{Interval, LargeValueRef, Physical, Value};
 
 impl ColumnBatch {
     /// Puts the values of a row behind others, as [`Table::values_into`] does of its record.
@@ -60,6 +60,7 @@ fn value(table: &Table, column: &BatchColumn, bytes: &[u8], physical: Physical) 
             Value::Decimal(i128::from_le_bytes(whole))
         }
         Physical::Uuid => Value::Uuid(bytes.try_into().map_err(|_| damaged(table, column))?),
+        Physical::Interval => Value::Interval(Interval::from_bytes(bytes.try_into().map_err(|_| damaged(table, column))?)),
         _ => Value::Bytes(bytes.to_vec()),
     })
 }

@@ -14,7 +14,8 @@ use arrow_array::{
 };
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType as Arrow, TimeUnit as ArrowUnit};
-use pagefold_types::{Column, DataType, TimeUnit, ValueRef};
+use pagefold_types::{Column, DataType, Interval, TimeUnit, Value, ValueRef, text};
+use std::sync::Arc;
 
 /// One column of a batch as SQL values.
 #[derive(Debug, Clone)]
@@ -44,6 +45,40 @@ pub(super) enum ColumnData {
     BinaryView(BinaryViewArray),
     Fixed(FixedSizeBinaryArray),
     Uuid(FixedSizeBinaryArray),
+    Interval(Intervals),
+}
+
+/// Intervals as texts, and what was read from them: nothing of NULL.
+#[derive(Debug, Clone)]
+pub(super) struct Intervals {
+    texts: StringArray,
+    all: Arc<[Interval]>,
+}
+
+impl Intervals {
+    pub(super) fn null_count(&self) -> usize {
+        self.texts.null_count()
+    }
+
+    pub(super) fn is_null(&self, row: usize) -> bool {
+        self.texts.is_null(row)
+    }
+
+    pub(super) fn value(&self, row: usize) -> Interval {
+        self.all[row]
+    }
+}
+
+/// Reads texts as intervals.
+fn intervals(texts: StringArray, column: &str) -> Result<ColumnData, InterchangeError> {
+    let read = |text: Option<&str>| match text.map(|text| text::parse(text, &DataType::Interval)) {
+        None => Ok(Interval::ZERO),
+        Some(Ok(Value::Interval(interval))) => Ok(interval),
+        Some(Ok(_)) => Err(InterchangeError::Column { column: column.to_owned(), reason: "not an interval".to_owned() }),
+        Some(Err(error)) => Err(InterchangeError::Column { column: column.to_owned(), reason: error.to_string() }),
+    };
+    let all = texts.iter().map(read).collect::<Result<Vec<Interval>, InterchangeError>>()?;
+    Ok(ColumnData::Interval(Intervals { texts, all: all.into() }))
 }
 
 fn int32<T: arrow_array::ArrowPrimitiveType<Native = i32>>(array: &dyn Array) -> ColumnData {
@@ -110,6 +145,9 @@ impl ColumnView {
             return Ok(ColumnView { data });
         }
         let array = natural_array(array, data_type, column)?;
+        if let (DataType::Interval, Some(texts)) = (data_type, array.as_string_opt::<i32>()) {
+            return Ok(ColumnView { data: intervals(texts.clone(), column)? });
+        }
         let data = ColumnView::direct(&array, data_type).ok_or_else(|| InterchangeError::Column {
             column: column.to_owned(),
             reason: format!("{} does not stand for {data_type}", array.data_type()),
@@ -185,6 +223,7 @@ impl ColumnView {
             ColumnData::LargeBinary(a) => a,
             ColumnData::BinaryView(a) => a,
             ColumnData::Fixed(a) | ColumnData::Uuid(a) => a,
+            ColumnData::Interval(a) => &a.texts,
         }
     }
 
@@ -230,6 +269,7 @@ impl ColumnView {
             ColumnData::Fixed(a) => ValueRef::Bytes(a.value(row)),
             // The array is one of 16 bytes a value.
             ColumnData::Uuid(a) => ValueRef::Uuid(a.value(row).try_into().unwrap_or_default()),
+            ColumnData::Interval(a) => ValueRef::Interval(a.value(row)),
         }
     }
 }

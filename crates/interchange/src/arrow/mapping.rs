@@ -17,6 +17,7 @@
 //! | Utf8, LargeUtf8, Utf8View, Null | VARCHAR | Utf8 |
 //! | Binary, LargeBinary, BinaryView, FixedSizeBinary | BYTEA | Binary |
 //! | FixedSizeBinary(16) as `arrow.uuid` | UUID | FixedSizeBinary(16) |
+//! | Utf8, LargeUtf8, Utf8View with the note that they are intervals | INTERVAL | Utf8 |
 //! | Dictionary | what its values are | |
 //! | Timestamp(ms), Time32(ms) with the note that they are seconds, as our Parquet files have it | TIMESTAMP(0), TIME(0) | the same in seconds |
 //!
@@ -52,10 +53,14 @@ fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
     }
 }
 
+/// The SQL type that a note says.
+fn noted(field: &Field) -> Option<DataType> {
+    field.metadata().get(SQL_TYPE).and_then(|text| text.parse().ok())
+}
+
 /// The unit of a time: that of the array, or seconds where a note says that milliseconds are such.
 fn noted_unit(field: &Field, of_array: ArrowUnit) -> TimeUnit {
-    let noted = field.metadata().get(SQL_TYPE).and_then(|text| text.parse().ok());
-    match noted {
+    match noted(field) {
         Some(DataType::Time { unit: TimeUnit::Second } | DataType::Timestamp { unit: TimeUnit::Second, .. })
             if of_array == ArrowUnit::Millisecond =>
         {
@@ -90,6 +95,8 @@ fn sql_type(field: &Field) -> Result<DataType, InterchangeError> {
         Arrow::Date64 => DataType::Timestamp { unit: TimeUnit::Milli, with_zone: false },
         Arrow::Time32(u) | Arrow::Time64(u) => DataType::Time { unit: noted_unit(field, *u) },
         Arrow::Timestamp(u, zone) => DataType::Timestamp { unit: noted_unit(field, *u), with_zone: zone.is_some() },
+        // Arrow has intervals of nanoseconds, in which ours have no room, and Parquet those of milliseconds.
+        Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View if noted(field) == Some(DataType::Interval) => DataType::Interval,
         Arrow::Utf8 | Arrow::LargeUtf8 | Arrow::Utf8View | Arrow::Null => DataType::Varchar(None),
         Arrow::FixedSizeBinary(16) if field.metadata().get(EXTENSION_NAME).is_some_and(|n| n == EXTENSION_UUID) => DataType::Uuid,
         Arrow::Binary | Arrow::LargeBinary | Arrow::BinaryView | Arrow::FixedSizeBinary(_) => DataType::Bytea,
@@ -125,7 +132,7 @@ pub(crate) fn natural_type(data_type: &DataType) -> Arrow {
         DataType::Time { unit: unit @ (TimeUnit::Second | TimeUnit::Milli) } => Arrow::Time32(arrow_unit(unit)),
         DataType::Time { unit } => Arrow::Time64(arrow_unit(unit)),
         DataType::Timestamp { unit, with_zone } => Arrow::Timestamp(arrow_unit(unit), with_zone.then(|| "UTC".into())),
-        DataType::Char(_) | DataType::Varchar(_) => Arrow::Utf8,
+        DataType::Char(_) | DataType::Varchar(_) | DataType::Interval => Arrow::Utf8,
         DataType::Bytea => Arrow::Binary,
         DataType::Uuid => Arrow::FixedSizeBinary(16),
     }
@@ -160,10 +167,12 @@ impl TableSchema {
     pub fn from_schema(schema: Schema) -> TableSchema {
         let field = |c: &Column| {
             let field = Field::new(&c.name, natural_type(&c.data_type), c.nullable);
-            if c.data_type != DataType::Uuid {
-                return field;
-            }
-            field.with_metadata(HashMap::from([(EXTENSION_NAME.to_owned(), EXTENSION_UUID.to_owned())]))
+            let note = match c.data_type {
+                DataType::Uuid => (EXTENSION_NAME.to_owned(), EXTENSION_UUID.to_owned()),
+                DataType::Interval => (SQL_TYPE.to_owned(), c.data_type.to_string()),
+                _ => return field,
+            };
+            field.with_metadata(HashMap::from([note]))
         };
         let arrow = Arc::new(ArrowSchema::new(schema.columns().iter().map(field).collect::<Vec<_>>()));
         TableSchema { arrow, schema, absent: Vec::new() }

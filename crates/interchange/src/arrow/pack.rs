@@ -110,6 +110,7 @@ impl<'t> Packer<'t> {
                 ColumnData::Uuid(a) => {
                     write_rows!(writer.put_values(i), a, from, |v| ValueRef::Uuid(v.try_into().unwrap_or_default()))?;
                 }
+                ColumnData::Interval(a) => write_rows!(writer.put_values(i), a, from, |v| ValueRef::Interval(v))?,
                 ColumnData::Utf8(a) => write_rows!(writer.put_bytes(i), a, from, |v| v.as_bytes())?,
                 ColumnData::LargeUtf8(a) => write_rows!(writer.put_bytes(i), a, from, |v| v.as_bytes())?,
                 ColumnData::Utf8View(a) => write_rows!(writer.put_bytes(i), a, from, |v| v.as_bytes())?,

@@ -4,7 +4,7 @@ use super::column::cast_to;
 use super::mapping::TableSchema;
 use super::mapping::natural_type;
 use crate::InterchangeError;
-use arrow_array::builder::BooleanBufferBuilder;
+use arrow_array::builder::{BooleanBufferBuilder, StringBuilder};
 use arrow_array::types::{
     Date32Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
@@ -15,7 +15,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as Arrow, TimeUnit as ArrowUnit};
-use pagefold_types::{ColumnValue, DataType, LargeValueRef, Physical, RecordError, RowLayout, Value, ValueRef};
+use pagefold_types::{ColumnValue, DataType, Interval, LargeValueRef, Physical, RecordError, RowLayout, Value, ValueRef, text};
 use std::sync::Arc;
 
 /// Values gathered for one column, NULLs as zero or nothing.
@@ -29,6 +29,7 @@ enum Values {
     Double(Vec<f64>),
     Decimal(Vec<i128>),
     Uuid(Vec<u8>),
+    Interval(Vec<Interval>),
     /// Bytes, and behind each value their end
     Bytes(Vec<u8>, Vec<i32>),
 }
@@ -70,6 +71,7 @@ impl ColumnBuilder {
             Physical::Double => Values::Double(Vec::new()),
             Physical::Decimal { .. } => Values::Decimal(Vec::new()),
             Physical::Uuid => Values::Uuid(Vec::new()),
+            Physical::Interval => Values::Interval(Vec::new()),
             Physical::Char { .. } | Physical::Text | Physical::Bytes => Values::Bytes(Vec::new(), Vec::new()),
         };
         ColumnBuilder { position, data_type, values, nulls: Vec::new() }
@@ -106,6 +108,8 @@ impl ColumnBuilder {
             (Values::Double(to), ValueRef::Null) => to.push(0.0),
             (Values::Decimal(to), ValueRef::Null) => to.push(0),
             (Values::Uuid(to), ValueRef::Null) => to.extend([0; 16]),
+            (Values::Interval(to), ValueRef::Interval(v)) => to.push(v),
+            (Values::Interval(to), ValueRef::Null) => to.push(Interval::ZERO),
             _ => return Err(wrong),
         }
         Ok(())
@@ -143,6 +147,7 @@ impl ColumnBuilder {
             Values::Real(to) => gather!(to, real, 0.0, |v| v),
             Values::Double(to) => gather!(to, double, 0.0, |v| v),
             Values::Decimal(to) => gather!(to, decimal, 0, |v| v),
+            Values::Interval(to) => gather!(to, interval, Interval::ZERO, |v| v),
             Values::Boolean(to) => {
                 for (i, record) in records.iter().enumerate() {
                     let value = reader.boolean(record)?;
@@ -211,9 +216,10 @@ impl ColumnBuilder {
                     start = *end as usize;
                     let is_null = column.nulls > 0 && !is_set(column.validity, row);
                     match values {
-                        Values::Decimal(_) | Values::Uuid(_) if is_null => push_zero(values),
+                        Values::Decimal(_) | Values::Uuid(_) | Values::Interval(_) if is_null => push_zero(values),
                         Values::Decimal(to) => to.push(wide_decimal(value)),
                         Values::Uuid(to) if value.len() == 16 => to.extend_from_slice(value),
+                        Values::Interval(to) if let Ok(bytes) = value.try_into() => to.push(Interval::from_bytes(bytes)),
                         Values::Bytes(to, to_ends) => {
                             match LargeValueRef::from_bytes(value).filter(|_| is_set(large, row)) {
                                 Some(large) => to.extend_from_slice(&fetch(large)?),
@@ -271,6 +277,16 @@ impl ColumnBuilder {
             Values::Double(values) => Arc::new(Float64Array::new(std::mem::take(values).into(), nulls)),
             Values::Decimal(values) => Arc::new(Decimal128Array::new(std::mem::take(values).into(), nulls).with_data_type(natural)),
             Values::Uuid(values) => Arc::new(FixedSizeBinaryArray::try_new(16, Buffer::from_vec(std::mem::take(values)), nulls)?),
+            Values::Interval(values) => {
+                let mut texts = StringBuilder::new();
+                for (row, value) in std::mem::take(values).into_iter().enumerate() {
+                    match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                        true => texts.append_null(),
+                        false => texts.append_value(text::to_text(ValueRef::Interval(value), &DataType::Interval)),
+                    }
+                }
+                Arc::new(texts.finish())
+            }
             Values::Bytes(values, ends) => {
                 let mut offsets = Vec::with_capacity(ends.len() + 1);
                 offsets.push(0);
@@ -296,6 +312,7 @@ fn push_zero(values: &mut Values) {
     match values {
         Values::Decimal(to) => to.push(0),
         Values::Uuid(to) => to.extend([0; 16]),
+        Values::Interval(to) => to.push(Interval::ZERO),
         _ => {}
     }
 }

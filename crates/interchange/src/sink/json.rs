@@ -73,7 +73,7 @@ impl<W: Write + Send> Sink for JsonLinesSink<W> {
                     ),
                     ValueRef::Real(x) => x.is_finite(),
                     ValueRef::Double(x) => x.is_finite(),
-                    ValueRef::Bytes(_) | ValueRef::Uuid(_) => false,
+                    ValueRef::Bytes(_) | ValueRef::Uuid(_) | ValueRef::Interval(_) => false,
                 };
                 if plain {
                     text::write(value, &column.data_type, &mut self.buffer);

@@ -4,6 +4,7 @@
 
 use super::scalar::{Arithmetic, Kind, LikePattern, RowExpr, Scalar};
 use super::{Chooser, Mode};
+use crate::expression::arithmetic::Operands;
 use crate::expression::{Expr, SubqueryKind};
 use pagefold_types::{DataType, Value};
 use std::sync::Arc;
@@ -64,10 +65,8 @@ impl Chooser<'_> {
     /// Converts one that was prepared.
     pub(super) fn convert(&self, expr: &Expr, kinds: &[Kind]) -> Option<Converted> {
         Some(match expr {
-            Expr::Literal(value) => match Kind::of_value(value) {
-                Some(kind) => Converted::of(Scalar::Literal(value.clone(), kind)),
-                None => Converted { scalar: Scalar::Literal(Value::Null, Kind::Text), has_kind: false },
-            },
+            Expr::Literal(Value::Null) => Converted { scalar: Scalar::Literal(Value::Null, Kind::Text), has_kind: false },
+            Expr::Literal(value) => Converted::of(Scalar::Literal(value.clone(), Kind::of_value(value)?)),
             Expr::Slot(slot) => Converted::of(Scalar::Column(*slot, *kinds.get(*slot)?)),
             Expr::Not(of) => Converted::of(Scalar::Not(Box::new(self.condition(of, kinds)?))),
             Expr::And(all) => Converted::of(Scalar::And(self.conditions(all, kinds)?)),
@@ -75,6 +74,12 @@ impl Chooser<'_> {
             Expr::IsNull { of, negated } => {
                 Converted::of(Scalar::IsNull { of: Box::new(self.convert(of, kinds)?.scalar), negated: *negated })
             }
+            // Intervals are no values of columns; what comes of them may be one.
+            Expr::Compare { left, right, .. } if is_interval(left) || is_interval(right) => {
+                return self.by_row(expr, Kind::Boolean, kinds);
+            }
+            Expr::In { of, .. } if is_interval(of) => return self.by_row(expr, Kind::Boolean, kinds),
+            Expr::Arithmetic { on: Operands::MomentAndInterval(_), .. } => return self.by_row(expr, Kind::Int, kinds),
             Expr::Compare { comparison, left, right } => {
                 let (a, b) = (self.convert(left, kinds)?, self.convert(right, kinds)?);
                 if !(a.has_kind && b.has_kind) {
@@ -124,17 +129,17 @@ impl Chooser<'_> {
             },
             Expr::Case { branches, otherwise } => return self.case(branches, otherwise.as_deref(), kinds),
             Expr::Cast { of, from, to } if keeps_values(from, to) => return self.convert(of, kinds),
-            Expr::Cast { to, .. } => return self.by_row(expr, Kind::of(to), kinds),
-            Expr::Negate { data_type, .. } => return self.by_row(expr, Kind::of(data_type), kinds),
+            Expr::Cast { to, .. } => return self.by_row(expr, Kind::of(to)?, kinds),
+            Expr::Negate { data_type, .. } => return self.by_row(expr, Kind::of(data_type)?, kinds),
             Expr::Arithmetic { operation, on, left, right } => {
-                let arithmetic = Arithmetic { operation: *operation, on: *on };
+                let arithmetic = Arithmetic::new(*operation, *on)?;
                 let (a, b) = (self.convert(left, kinds)?, self.convert(right, kinds)?);
                 if !(a.has_kind && b.has_kind) {
                     return self.unknown(expr, arithmetic.kind(), &[&a.scalar, &b.scalar], kinds);
                 }
                 Converted::of(Scalar::Arithmetic { arithmetic, left: Box::new(a.scalar), right: Box::new(b.scalar) })
             }
-            Expr::Call { function, .. } => return self.by_row(expr, Kind::of(&function.data_type()), kinds),
+            Expr::Call { function, .. } => return self.by_row(expr, Kind::of(&function.data_type())?, kinds),
             Expr::IsTruth { .. } | Expr::IsDistinct { .. } => return self.by_row(expr, Kind::Boolean, kinds),
             Expr::Column { .. } | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) | Expr::Subquery { .. } => return None,
         })
@@ -201,6 +206,20 @@ impl Chooser<'_> {
         };
         let is_there = columns.iter().all(|column| *column < kinds.len());
         is_there.then(|| Converted::of(Scalar::Row(RowExpr { expr: Arc::new(expr), columns, kind, now })))
+    }
+}
+
+/// Is it an expression of type INTERVAL? Columns are none.
+fn is_interval(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value) => matches!(value, Value::Interval(_)),
+        Expr::Cast { to: DataType::Interval, .. } | Expr::Negate { data_type: DataType::Interval, .. } => true,
+        Expr::Arithmetic { on, .. } => {
+            matches!(on, Operands::Timestamps(_) | Operands::Times(_) | Operands::Intervals | Operands::IntervalAndNumber)
+        }
+        Expr::Call { function, .. } => function.data_type() == DataType::Interval,
+        Expr::Case { branches, otherwise } => branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(is_interval),
+        _ => false,
     }
 }
 

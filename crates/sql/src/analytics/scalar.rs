@@ -33,10 +33,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of values of a type.
+    /// Of values of a type; `None` of INTERVAL, which only the row executor knows.
     #[must_use]
-    pub fn of(data_type: &DataType) -> Kind {
-        match data_type {
+    pub fn of(data_type: &DataType) -> Option<Kind> {
+        Some(match data_type {
             DataType::Boolean => Kind::Boolean,
             DataType::SmallInt | DataType::Integer | DataType::BigInt => Kind::Int,
             DataType::Date | DataType::Time { .. } | DataType::Timestamp { .. } => Kind::Int,
@@ -46,14 +46,15 @@ impl Kind {
             DataType::Char(_) | DataType::Varchar(_) => Kind::Text,
             DataType::Bytea => Kind::Bytes,
             DataType::Uuid => Kind::Uuid,
-        }
+            DataType::Interval => return None,
+        })
     }
 
-    /// Of a value; `None` of NULL.
+    /// Of a value; `None` of NULL, and of intervals.
     #[must_use]
     pub fn of_value(value: &Value) -> Option<Kind> {
         Some(match value {
-            Value::Null => return None,
+            Value::Null | Value::Interval(_) => return None,
             Value::Boolean(_) => Kind::Boolean,
             Value::Int(_) => Kind::Int,
             Value::Decimal(_) => Kind::Decimal,
@@ -197,8 +198,9 @@ impl Scalar {
 /// An operation on two numbers, with what it needs to know of their types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
-    pub(super) operation: Operation,
-    pub(super) on: Operands,
+    operation: Operation,
+    on: Operands,
+    kind: Kind,
 }
 
 /// An operation as a loop over numbers can do it; results outside of what is said are an error, which [`Arithmetic::apply`] gives.
@@ -219,15 +221,23 @@ pub enum Direct {
 }
 
 impl Arithmetic {
-    /// Of results.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self.on {
+    /// `None` of what has an interval as operand or result.
+    pub(super) fn new(operation: Operation, on: Operands) -> Option<Arithmetic> {
+        let kind = match on {
             Operands::Integers(_) | Operands::DateAndDays | Operands::Dates | Operands::DateAndTime(_) => Kind::Int,
             Operands::Decimals { .. } => Kind::Decimal,
             Operands::Reals => Kind::Real,
             Operands::Doubles => Kind::Double,
-        }
+            Operands::MomentAndInterval(_) | Operands::Timestamps(_) | Operands::Times(_) => return None,
+            Operands::Intervals | Operands::IntervalAndNumber => return None,
+        };
+        Some(Arithmetic { operation, on, kind })
+    }
+
+    /// Of results.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// How a loop does it; `None`: value by value.

@@ -87,5 +87,5 @@ impl PartScans {
 
 /// Kinds of columns of a table.
 pub(super) fn kinds(schema: &pagefold_types::Schema, columns: &[usize]) -> Option<Vec<Kind>> {
-    columns.iter().map(|column| schema.columns().get(*column).map(|column| Kind::of(&column.data_type))).collect()
+    columns.iter().map(|column| schema.columns().get(*column).and_then(|column| Kind::of(&column.data_type))).collect()
 }

@@ -178,6 +178,9 @@ impl Chooser<'_> {
             false => self.value(expr),
         };
         let rows = rows.iter().map(|row| row.iter().map(value).collect()).collect::<Option<Vec<Vec<Value>>>>()?;
+        if rows.iter().flatten().any(|value| matches!(value, Value::Interval(_))) {
+            return None;
+        }
         let mut kinds = Vec::with_capacity(width);
         for column in 0..width {
             let mut of_values = rows.iter().filter_map(|row| Kind::of_value(&row[column]));
@@ -221,7 +224,7 @@ impl Chooser<'_> {
             correlation.add(*comparison, value.clone(), super::join::as_compared(column, own, data_type));
         }
         if columns.is_empty() {
-            let is_int = |column: &usize| Kind::of(&scan.table.schema.columns()[*column].data_type) == Kind::Int;
+            let is_int = |column: &usize| Kind::of(&scan.table.schema.columns()[*column].data_type) == Some(Kind::Int);
             columns.push((0..scan.table.schema.len()).find(is_int).unwrap_or(0));
         }
         let kinds = kinds(&scan.table.schema, &columns)?;
@@ -362,7 +365,7 @@ impl Chooser<'_> {
                 function = AggregateFunction::Count;
             }
         }
-        Some(Aggregate { function, argument, kind: Kind::of(&call.data_type), call })
+        Some(Aggregate { function, argument, kind: Kind::of(&call.data_type)?, call })
     }
 }
 

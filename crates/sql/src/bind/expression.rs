@@ -89,6 +89,9 @@ impl Binder<'_> {
                 if types::is_any_number(data_type) {
                     return make::cast_to_number(of, params);
                 }
+                if let Some((fields, digits)) = types::interval(data_type) {
+                    return make::cast_to_interval(of, fields, digits, params);
+                }
                 make::cast(of, types::data_type(data_type)?, params)
             }
             Node::Case { operand, conditions, else_result, .. } => {
@@ -101,7 +104,8 @@ impl Binder<'_> {
                 make::case(operand, branches, otherwise, params)
             }
             Node::Extract { field, expr: of, .. } => {
-                let field = Typed::unknown_text(field.to_string().to_lowercase());
+                // It may be written as a text.
+                let field = Typed::unknown_text(field.to_string().trim_matches('\'').to_lowercase());
                 self.call_bound("extract", vec![field], &[of], depth)
             }
             Node::Ceil { expr: of, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
@@ -162,7 +166,7 @@ impl Binder<'_> {
             }
             Node::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, depth),
             Node::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, depth),
-            Node::Interval(_) => Err(SqlError::unsupported("an INTERVAL that is not added to a date or time, or taken from it")),
+            Node::Interval(interval) => interval_literal(interval, params),
             Node::Tuple(_) => Err(SqlError::unsupported("a row of several values here")),
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
         }
@@ -256,15 +260,6 @@ impl Binder<'_> {
                 _ => Err(SqlError::unsupported("comparing rows but for equality")),
             };
         }
-        let subtract = *operator == BinaryOperator::Minus;
-        if matches!(operator, BinaryOperator::Plus | BinaryOperator::Minus) {
-            if let Some(interval) = self.interval(right)? {
-                return make::add_interval(self.bound_expression(left, depth)?, interval, subtract, params);
-            }
-            if !subtract && let Some(interval) = self.interval(left)? {
-                return make::add_interval(self.bound_expression(right, depth)?, interval, false, params);
-            }
-        }
         let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
         if let Some(comparison) = comparison(operator) {
             return make::compare(comparison, left, right, params);
@@ -292,31 +287,6 @@ impl Binder<'_> {
             other => return Err(SqlError::unsupported(format!("the operator {other}"))),
         };
         make::arithmetic(operation, left, right, params)
-    }
-
-    pub(super) fn interval(&mut self, expr: &ast::Expr) -> SqlResult<Option<crate::expression::Interval>> {
-        match expr {
-            ast::Expr::Nested(inner) => self.interval(inner),
-            ast::Expr::Interval(interval) => {
-                let text = match &*interval.value {
-                    ast::Expr::Value(value) => match &value.value {
-                        ast::Value::Number(text, _) => Some(text.clone()),
-                        other => string(other),
-                    },
-                    _ => None,
-                };
-                let Some(text) = text else { return Err(SqlError::unsupported("an INTERVAL that is no literal")) };
-                let unit = interval.leading_field.as_ref().map(|field| field.to_string().to_lowercase());
-                crate::expression::parse_interval(&text, unit.as_deref()).map(Some)
-            }
-            ast::Expr::Cast { expr: of, data_type: ast::DataType::Interval { .. }, .. } => match &**of {
-                ast::Expr::Value(value) if let Some(text) = string(&value.value) => {
-                    crate::expression::parse_interval(&text, None).map(Some)
-                }
-                _ => Err(SqlError::unsupported("an INTERVAL that is no literal")),
-            },
-            _ => Ok(None),
-        }
     }
 
     fn unary(&mut self, operator: &UnaryOperator, of: &ast::Expr, depth: usize) -> SqlResult<Typed> {
@@ -406,16 +376,41 @@ impl Binder<'_> {
         if call.filter.is_some() || distinct {
             return Err(SqlError::new("42809", format!("{name} is no aggregate function")));
         }
-        let mut bound = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else {
-                return Err(SqlError::unsupported(format!("the argument {argument} of {name}")));
-            };
-            bound.push(self.bound_expression(argument, depth)?);
-        }
+        let bound = self.arguments(&name, arguments, depth)?;
         let call = function::call(&name, bound, self.params)?;
         self.drawn += usize::from(call.expr.any(Expr::is_volatile));
         Ok(call)
+    }
+
+    /// The arguments of a function. Those of make_interval may have names.
+    fn arguments(&mut self, name: &str, arguments: &[FunctionArg], depth: usize) -> SqlResult<Vec<Typed>> {
+        let mut bound = Vec::with_capacity(arguments.len());
+        let mut named: Vec<Option<Typed>> = Vec::new();
+        for argument in arguments {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) if named.is_empty() => {
+                    bound.push(self.bound_expression(argument, depth)?);
+                }
+                FunctionArg::ExprNamed { name: ast::Expr::Identifier(own), arg: FunctionArgExpr::Expr(argument), .. }
+                    if name == "make_interval" =>
+                {
+                    let own = identifier(own);
+                    let at = function::MAKE_INTERVAL.iter().position(|known| *known == own);
+                    let free = at.filter(|at| *at >= bound.len() && !matches!(named.get(*at), Some(Some(_))));
+                    let Some(at) = free else {
+                        return Err(SqlError::new("42883", format!("function make_interval({own} => ...) does not exist")));
+                    };
+                    let argument = self.bound_expression(argument, depth)?;
+                    named.resize(named.len().max(at + 1), None);
+                    named[at] = Some(argument);
+                }
+                _ => return Err(SqlError::unsupported(format!("the argument {argument} of {name}"))),
+            }
+        }
+        let zero = || Typed::of(Expr::Literal(Value::Int(0)), DataType::Integer);
+        let behind = named.into_iter().skip(bound.len()).map(|argument| argument.unwrap_or_else(zero));
+        bound.extend(behind);
+        Ok(bound)
     }
 
     /// NEXTVAL of a sequence that is named.
@@ -568,6 +563,20 @@ impl Subplan {
     fn expr(self, kind: SubqueryKind) -> Expr {
         Expr::Subquery { number: self.number, kind, outer: self.outer }
     }
+}
+
+/// `INTERVAL '1 02:03' DAY TO MINUTE`
+fn interval_literal(interval: &ast::Interval, params: &ParamTypes) -> SqlResult<Typed> {
+    let text = match &*interval.value {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(text, _) => Some(text.clone()),
+            other => string(other),
+        },
+        _ => None,
+    };
+    let Some(text) = text else { return Err(SqlError::unsupported("an INTERVAL that is no literal")) };
+    let (fields, digits) = types::interval_of_literal(interval)?;
+    make::cast_to_interval(Typed::unknown_text(text), fields, digits, params)
 }
 
 /// The text of a literal that is one.

@@ -4,11 +4,12 @@
 
 use super::Binder;
 use crate::exclusion::Exclusion;
+use crate::expression::arithmetic::Operation;
 use crate::expression::{Comparison, Expr, Typed, make, type_name};
 use crate::parse::At;
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, Value};
-use sqlparser::ast::{self, BinaryOperator, WindowFrameBound, WindowFrameUnits};
+use pagefold_types::{DataType, Interval, Value};
+use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits};
 use sqlparser::tokenizer::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,23 +131,27 @@ impl Binder<'_> {
             SqlError::new("0A000", message)
         };
         let descending = by.options.asc == Some(false);
-        let op = if preceding == descending { BinaryOperator::Plus } else { BinaryOperator::Minus };
-        let moved = ast::Expr::BinaryOp { left: Box::new(by.expr.clone()), op, right: Box::new(offset.clone()) };
-        let limit = self.expression(&moved).map_err(|_| unsupported(type_name(&key_type).to_string()).at_span(Span::empty()))?;
-        let is_negative = match self.interval(offset)? {
-            Some(interval) if interval.is_negative() => return Err(negative_size()),
-            Some(_) => Expr::Literal(Value::Boolean(false)),
-            None => {
-                let typed = self.constant_offset(offset, FrameUnit::Range)?;
-                let (_, of) = self.settled(typed.clone())?;
-                let is_integer = |of: &DataType| matches!(of, DataType::SmallInt | DataType::Integer | DataType::BigInt);
-                // A day is no number of anything: DATE has intervals.
-                if is_integer(&key_type) && !is_integer(&of) || key_type == DataType::Date {
-                    return Err(unsupported(format!("{} and offset type {}", type_name(&key_type), type_name(&of))));
-                }
-                make::compare(Comparison::Less, typed, Typed::of(Expr::Literal(Value::Int(0)), DataType::Integer), self.params)?.expr
-            }
+        let typed = self.constant_offset(offset, FrameUnit::Range)?;
+        // What has no type beside a moment is an interval.
+        let is_moment = matches!(key_type, DataType::Date | DataType::Time { .. } | DataType::Timestamp { .. } | DataType::Interval);
+        let typed = if typed.data_type.is_none() && is_moment { make::cast(typed, DataType::Interval, self.params)? } else { typed };
+        let (_, of) = self.settled(typed.clone())?;
+        let is_integer = |of: &DataType| matches!(of, DataType::SmallInt | DataType::Integer | DataType::BigInt);
+        // A day is no number of anything: DATE has intervals.
+        if is_integer(&key_type) && !is_integer(&of) || is_moment && of != DataType::Interval {
+            return Err(unsupported(format!("{} and offset type {}", type_name(&key_type), type_name(&of))));
+        }
+        let operation = if preceding == descending { Operation::Add } else { Operation::Subtract };
+        let limit = make::arithmetic(operation, key.clone(), typed.clone(), self.params)
+            .map_err(|_| unsupported(type_name(&key_type).to_string()).at_span(Span::empty()))?;
+        let zero = match of {
+            DataType::Interval => Typed::of(Expr::Literal(Value::Interval(Interval::ZERO)), of),
+            _ => Typed::of(Expr::Literal(Value::Int(0)), DataType::Integer),
         };
+        let is_negative = make::compare(Comparison::Less, typed, zero, self.params)?.expr;
+        if is_negative == Expr::Literal(Value::Boolean(true)) && of == DataType::Interval {
+            return Err(negative_size());
+        }
         let compared = make::compare(Comparison::Equal, key, limit, self.params)?;
         let Expr::Compare { left: key, right: limit, .. } = compared.expr else {
             return Err(unsupported(type_name(&key_type).to_string()));

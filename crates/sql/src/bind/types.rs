@@ -1,7 +1,8 @@
 //! Types as they are written in SQL.
 
+use crate::expression::interval::Fields;
 use crate::{SqlError, SqlResult};
-use pagefold_types::DataType;
+use pagefold_types::{DataType, IntervalField as Field};
 use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
 use std::str::FromStr;
 
@@ -42,6 +43,7 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
         }
         Written::Bytea | Written::Blob(_) | Written::Binary(_) | Written::Varbinary(_) => DataType::Bytea,
         Written::Uuid => DataType::Uuid,
+        Written::Interval { fields: None, precision: None } => DataType::Interval,
         Written::Date => DataType::Date,
         Written::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => parsed("TIME", *digits, "")?,
         Written::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) | Written::TimestampNtz(digits) => {
@@ -63,6 +65,71 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
     } else {
         Err(SqlError::new("22023", format!("type {written} cannot be: its length or digits are out of range")))
     }
+}
+
+/// The type of a column.
+pub(crate) fn of_column(written: &ast::DataType) -> SqlResult<DataType> {
+    let found = data_type(written)?;
+    no_interval(&found)?;
+    Ok(found)
+}
+
+/// Columns have no intervals yet.
+pub(crate) fn no_interval(data_type: &DataType) -> SqlResult<()> {
+    match data_type {
+        DataType::Interval => Err(SqlError::unsupported("a column of type interval")),
+        _ => Ok(()),
+    }
+}
+
+/// Units, and digits of a second, of INTERVAL; `None` for other types.
+pub(crate) fn interval(written: &ast::DataType) -> Option<(Fields, Option<u8>)> {
+    use ast::IntervalFields as Written;
+    let ast::DataType::Interval { fields, precision } = written else { return None };
+    let fields = fields.as_ref().map(|fields| match fields {
+        Written::Year => (Field::Year, Field::Year),
+        Written::Month => (Field::Month, Field::Month),
+        Written::Day => (Field::Day, Field::Day),
+        Written::Hour => (Field::Hour, Field::Hour),
+        Written::Minute => (Field::Minute, Field::Minute),
+        Written::Second => (Field::Second, Field::Second),
+        Written::YearToMonth => (Field::Year, Field::Month),
+        Written::DayToHour => (Field::Day, Field::Hour),
+        Written::DayToMinute => (Field::Day, Field::Minute),
+        Written::DayToSecond => (Field::Day, Field::Second),
+        Written::HourToMinute => (Field::Hour, Field::Minute),
+        Written::HourToSecond => (Field::Hour, Field::Second),
+        Written::MinuteToSecond => (Field::Minute, Field::Second),
+    });
+    Some((fields, precision.map(digits)))
+}
+
+/// Digits of a second: more than six are six, as in PostgreSQL.
+fn digits(written: u64) -> u8 {
+    u8::try_from(written.min(6)).unwrap_or(6)
+}
+
+/// What stands behind the text of a literal: units, and digits of a second.
+pub(crate) fn interval_of_literal(literal: &ast::Interval) -> SqlResult<(Fields, Option<u8>)> {
+    let named = |field: &ast::DateTimeField| {
+        Field::named(&field.to_string()).ok_or_else(|| SqlError::unsupported(format!("INTERVAL '...' {field}")))
+    };
+    let Some(first) = &literal.leading_field else { return Ok((None, None)) };
+    let first = named(first)?;
+    let last = literal.last_field.as_ref().map(named).transpose()?;
+    let order = [Field::Day, Field::Hour, Field::Minute, Field::Second];
+    let place = |field: Field| order.iter().position(|own| *own == field);
+    let fits = match (first, last) {
+        (_, None) | (Field::Year, Some(Field::Month)) => true,
+        (first, Some(last)) => place(first).zip(place(last)).is_some_and(|(first, last)| first < last),
+    };
+    // Only seconds have digits.
+    let before = literal.leading_precision.is_some() && first != Field::Second;
+    if !fits || before {
+        return Err(SqlError::syntax(format!("{literal} is no interval")));
+    }
+    let precision = literal.fractional_seconds_precision.or(literal.leading_precision);
+    Ok((Some((first, last.unwrap_or(first))), precision.map(digits)))
 }
 
 /// The type of the numbers of SERIAL and its kin.

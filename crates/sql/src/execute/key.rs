@@ -40,6 +40,11 @@ pub(crate) fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.push(8);
             out.extend(bytes);
         }
+        ValueRef::Interval(value) => {
+            out.push(9);
+            // A month equals 30 days.
+            out.extend(value.span().to_le_bytes());
+        }
     }
 }
 
@@ -59,6 +64,9 @@ mod unit {
         assert_eq!(bytes(Value::Double(f64::NAN)), bytes(Value::Double(-f64::NAN)));
         assert_ne!(bytes(Value::Text("a".into())), bytes(Value::Text("b".into())));
         assert_ne!(bytes(Value::Null), bytes(Value::Boolean(false)));
+        let interval = |months, days| Value::Interval(pagefold_types::Interval { months, days, micros: 0 });
+        assert_eq!(bytes(interval(1, 0)), bytes(interval(0, 30)));
+        assert_ne!(bytes(interval(1, 0)), bytes(interval(0, 31)));
         // Two texts behind each other are not two others.
         let two = |a: &str, b: &str| [bytes(Value::Text(a.into())), bytes(Value::Text(b.into()))].concat();
         assert_ne!(two("a", "bc"), two("ab", "c"));

@@ -5,9 +5,9 @@
 
 use super::aggregate::{Aggregate, AggregateKind};
 use super::arithmetic::checked;
-use super::{cast, decimal, read};
+use super::{cast, decimal, interval, read};
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, Value, ValueRef};
+use pagefold_types::{DataType, Interval, Value, ValueRef};
 use std::collections::BTreeSet;
 
 /// Bytes that a value of a set takes beside its own: its place in a node.
@@ -26,6 +26,13 @@ enum State {
     },
     Float {
         sum: f64,
+        count: i64,
+    },
+    /// Of the parts of intervals, each by itself.
+    Interval {
+        months: i128,
+        days: i128,
+        micros: i128,
         count: i64,
     },
     /// The least or greatest until now.
@@ -51,6 +58,14 @@ enum State {
         bits: Option<i64>,
         with: fn(i64, i64) -> i64,
     },
+}
+
+impl State {
+    const NO_INTERVALS: State = State::Interval { months: 0, days: 0, micros: 0, count: 0 };
+}
+
+fn small(part: i128) -> Option<i32> {
+    i32::try_from(part).ok()
 }
 
 /// What has been taken in of a group for one aggregate.
@@ -120,6 +135,8 @@ impl Accumulator {
             AggregateKind::Count => State::Count(0),
             AggregateKind::FloatAverage => State::Float { sum: 0.0, count: 0 },
             AggregateKind::Sum if float => State::Float { sum: 0.0, count: 0 },
+            AggregateKind::Sum if aggregate.data_type == DataType::Interval => State::NO_INTERVALS,
+            AggregateKind::IntervalAverage => State::NO_INTERVALS,
             AggregateKind::Sum | AggregateKind::Average { .. } => State::Whole { sum: 0, count: 0 },
             AggregateKind::Min => State::Extreme { best: Value::Null, least: true },
             AggregateKind::Max => State::Extreme { best: Value::Null, least: false },
@@ -162,6 +179,13 @@ impl Accumulator {
             }
             (State::Float { sum, count }, ValueRef::Real(value)) => {
                 *sum += f64::from(value);
+                *count += 1;
+            }
+            (State::Interval { months, days, micros, count }, ValueRef::Interval(value)) => {
+                // No number of rows leaves 128 bits.
+                *months += i128::from(value.months);
+                *days += i128::from(value.days);
+                *micros += i128::from(value.micros);
                 *count += 1;
             }
             (State::Extreme { best, least }, value) => {
@@ -208,7 +232,7 @@ impl Accumulator {
 
     /// Can what was taken in be taken out again, exactly?
     pub(crate) fn is_exact(&self) -> bool {
-        self.seen.is_none() && matches!(self.state, State::Count(_) | State::Whole { .. })
+        self.seen.is_none() && matches!(self.state, State::Count(_) | State::Whole { .. } | State::Interval { .. })
     }
 
     /// Takes a value out that was taken in, if that [is exact](Self::is_exact).
@@ -222,6 +246,12 @@ impl Accumulator {
             }
             (State::Whole { sum, count }, ValueRef::Decimal(value)) => {
                 *sum = sum.checked_sub(value).ok_or_else(decimal::too_large)?;
+                *count -= 1;
+            }
+            (State::Interval { months, days, micros, count }, ValueRef::Interval(value)) => {
+                *months -= i128::from(value.months);
+                *days -= i128::from(value.days);
+                *micros -= i128::from(value.micros);
                 *count -= 1;
             }
             _ => return Err(SqlError::new("XX000", "a value cannot be taken out of this aggregate")),
@@ -241,7 +271,13 @@ impl Accumulator {
     pub(crate) fn value(&self) -> SqlResult<Value> {
         Ok(match &self.state {
             State::Count(count) => Value::Int(*count),
-            State::Whole { count: 0, .. } | State::Float { count: 0, .. } => Value::Null,
+            State::Whole { count: 0, .. } | State::Float { count: 0, .. } | State::Interval { count: 0, .. } => Value::Null,
+            State::Interval { months, days, micros, count } => {
+                let all = || Some(Interval { months: small(*months)?, days: small(*days)?, micros: i64::try_from(*micros).ok()? });
+                let sum = all().ok_or_else(interval::out_of_range)?;
+                let is_average = self.kind == AggregateKind::IntervalAverage;
+                Value::Interval(if is_average { interval::divided(sum, *count as f64)? } else { sum })
+            }
             State::Whole { sum, count } => match (&self.kind, self.data_type) {
                 (AggregateKind::Average { from, to }, _) => {
                     Value::Decimal(decimal::divide(*sum, (*count).into(), i16::from(*to) - i16::from(*from))?)

@@ -9,6 +9,7 @@
 //! | | REAL, DOUBLE | the same |
 //! | avg | integers, DECIMAL(p,s) | DECIMAL(38, s or 16, whichever is more) |
 //! | | REAL, DOUBLE | DOUBLE |
+//! | sum, avg | INTERVAL | the same |
 //! | min, max | anything | the same |
 //! | bool_and, every, bool_or | BOOLEAN | the same |
 //! | string_agg | text, and what goes between | text |
@@ -33,6 +34,8 @@ pub(crate) enum AggregateKind {
     },
     /// Of floating-point numbers.
     FloatAverage,
+    /// Of intervals.
+    IntervalAverage,
     Min,
     Max,
     /// Are all true?
@@ -168,6 +171,10 @@ fn of_one(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: Sql
 fn of_numbers(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
     // What has no type is a double: so PostgreSQL resolves sum('1').
     let of = if of.data_type.is_some() { of } else { make::coerce(of, &DataType::Double, params)? };
+    if of.data_type == Some(DataType::Interval) {
+        let kind = if name == "sum" { AggregateKind::Sum } else { AggregateKind::IntervalAverage };
+        return Ok(Aggregate { kind, argument: Some(of.expr), distinct, data_type: DataType::Interval });
+    }
     let Some(from) = of.data_type.filter(types::is_number) else { return Err(error) };
     let of = match from {
         DataType::Decimal { scale, .. } if scale < 0 => {

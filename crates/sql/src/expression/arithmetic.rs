@@ -3,9 +3,9 @@
 //! Invariant: the operands are what [`Operands`] says. A result out of range is an error, never a wrapped or infinite number.
 
 use super::datum::Datum;
-use super::{calendar, decimal, read};
+use super::{calendar, decimal, interval, read};
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, TimeUnit, Value, ValueRef};
+use pagefold_types::{DataType, Interval, TimeUnit, Value, ValueRef};
 
 /// An operator between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,16 @@ pub(crate) enum Operands {
     Dates,
     /// DATE and TIME of this unit, giving TIMESTAMP of it.
     DateAndTime(TimeUnit),
+    /// A TIMESTAMP or TIME of this type and an INTERVAL, giving the same type.
+    MomentAndInterval(DataType),
+    /// Two TIMESTAMPs of this unit, giving INTERVAL.
+    Timestamps(TimeUnit),
+    /// Two TIMEs of this unit, giving INTERVAL.
+    Times(TimeUnit),
+    /// Two INTERVALs, giving INTERVAL.
+    Intervals,
+    /// INTERVAL and DOUBLE, giving INTERVAL.
+    IntervalAndNumber,
 }
 
 fn float_overflow() -> SqlError {
@@ -167,8 +177,40 @@ pub(crate) fn apply<'a>(operation: Operation, on: &Operands, left: ValueRef<'_>,
             let moment = day.checked_mul(unit.per_day()).and_then(|midnight| midnight.checked_add(time));
             ValueRef::Int(moment.ok_or_else(|| calendar::out_of_range(&DataType::Timestamp { unit: *unit, with_zone: false }))?)
         }
+        (Operands::MomentAndInterval(data_type), ValueRef::Int(moment), ValueRef::Interval(by)) => {
+            let by = if operation == Operation::Subtract { by.checked_neg().ok_or_else(interval::out_of_range)? } else { by };
+            ValueRef::Int(moved(moment, by, data_type).ok_or_else(|| calendar::out_of_range(data_type))?)
+        }
+        (Operands::Timestamps(unit), ValueRef::Int(a), ValueRef::Int(b)) => ValueRef::Interval(interval::between(a, b, *unit)?),
+        (Operands::Times(unit), ValueRef::Int(a), ValueRef::Int(b)) => {
+            let micros = i64::try_from(interval::micros_of(i128::from(a) - i128::from(b), *unit));
+            ValueRef::Interval(Interval { micros: micros.map_err(|_| interval::out_of_range())?, ..Interval::ZERO })
+        }
+        (Operands::Intervals, ValueRef::Interval(a), ValueRef::Interval(b)) => {
+            let all = if operation == Operation::Subtract { a.checked_sub(b) } else { a.checked_add(b) };
+            ValueRef::Interval(all.ok_or_else(interval::out_of_range)?)
+        }
+        (Operands::IntervalAndNumber, ValueRef::Interval(of), ValueRef::Double(by)) => ValueRef::Interval(match operation {
+            Operation::Divide => interval::divided(of, by)?,
+            _ => interval::multiplied(of, by)?,
+        }),
         _ => return Err(impossible()),
     }))
+}
+
+/// A TIMESTAMP or TIME and an interval: months first, then days, then time, as PostgreSQL adds them. Of a TIME only time counts, and goes around.
+fn moved(moment: i64, by: Interval, data_type: &DataType) -> Option<i64> {
+    let units = |unit: TimeUnit| i128::from(by.micros) * i128::from(unit.per_second()) / 1_000_000;
+    match *data_type {
+        DataType::Timestamp { unit, .. } => {
+            let (day, time) = (moment.div_euclid(unit.per_day()), moment.rem_euclid(unit.per_day()));
+            let day = if by.months == 0 { day } else { calendar::add_months(day, by.months.into())? };
+            let all = (i128::from(day) + i128::from(by.days)) * i128::from(unit.per_day()) + i128::from(time) + units(unit);
+            i64::try_from(all).ok()
+        }
+        DataType::Time { unit } => i64::try_from((i128::from(moment) + units(unit)).rem_euclid(i128::from(unit.per_day()))).ok(),
+        _ => None,
+    }
 }
 
 fn decimals(operation: Operation, (a, left): (i128, u8), (b, right): (i128, u8), scale: u8) -> SqlResult<i128> {
@@ -191,6 +233,7 @@ pub(super) fn negate(value: ValueRef<'_>, data_type: &DataType) -> SqlResult<Val
         ValueRef::Decimal(value) => Value::Decimal(value.checked_neg().ok_or_else(decimal::too_large)?),
         ValueRef::Real(value) => Value::Real(-value),
         ValueRef::Double(value) => Value::Double(-value),
+        ValueRef::Interval(value) => Value::Interval(value.checked_neg().ok_or_else(interval::out_of_range)?),
         _ => return Err(impossible()),
     })
 }

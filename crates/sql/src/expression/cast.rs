@@ -1,9 +1,9 @@
 //! A value of one type as a value of another, as an explicit cast makes it.
 
 use super::datum::Datum;
-use super::{calendar, decimal, read, types};
+use super::{calendar, decimal, interval, read, types};
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, Value, ValueRef};
+use pagefold_types::{DataType, Interval, TimeUnit, Value, ValueRef};
 
 fn float_to_integer(value: f64, to: &DataType) -> SqlResult<i64> {
     let rounded = value.round_ties_even();
@@ -71,6 +71,10 @@ fn from_time(value: i64, from: &DataType, to: &DataType) -> Option<i64> {
     }
 }
 
+fn unit_of(time: &DataType) -> TimeUnit {
+    if let DataType::Time { unit } = time { *unit } else { TimeUnit::Micro }
+}
+
 /// The value as one of `to`; NULL stays NULL.
 pub(super) fn cast<'a>(datum: Datum<'a>, from: &DataType, to: &DataType) -> SqlResult<Datum<'a>> {
     if datum.is_null() || types::same_values(from, to) {
@@ -87,6 +91,14 @@ pub(super) fn cast<'a>(datum: Datum<'a>, from: &DataType, to: &DataType) -> SqlR
         }
         _ if to.is_text() => Value::Text(read::fit_text(read::write(value, from), to)),
         ValueRef::Boolean(truth) if matches!(to, DataType::Integer) => Value::Int(truth.into()),
+        ValueRef::Int(time) if matches!((from, to), (DataType::Time { .. }, DataType::Interval)) => {
+            let micros = calendar::rescale(time, unit_of(from), TimeUnit::Micro).ok_or_else(interval::out_of_range)?;
+            Value::Interval(Interval { micros, ..Interval::ZERO })
+        }
+        ValueRef::Interval(of) if matches!(to, DataType::Time { .. }) => {
+            let time = calendar::rescale(of.micros.rem_euclid(interval::DAY), TimeUnit::Micro, unit_of(to));
+            Value::Int(time.ok_or_else(|| calendar::out_of_range(to))?)
+        }
         ValueRef::Int(value) if !types::is_integer(from) => {
             let made = from_time(value, from, to).filter(|made| to.int_range().is_some_and(|(least, most)| (least..=most).contains(made)));
             Value::Int(made.ok_or_else(|| calendar::out_of_range(to))?)

@@ -5,7 +5,7 @@
 //! * `types`: names of types, common types, what can be cast to what
 //! * `cast`, `read`, `arithmetic`, `decimal`, `calendar`, `interval`, `like`, `function`: what is done with values
 //! * `datum`: a value that is borrowed where it can be
-//! * `evaluate`: an expression on a row; `walk`: its parts
+//! * `evaluate`: an expression on a row; `walk`: its parts; `same`: is it another one?
 //! * `aggregate`, `accumulator`: COUNT, SUM and the others over rows
 //!
 //! Invariants:
@@ -30,6 +30,7 @@ pub(crate) mod interval;
 mod like;
 pub(crate) mod make;
 mod read;
+mod same;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -40,7 +41,6 @@ pub(crate) use accumulator::{Accumulator, sum_overflow, summed};
 pub(crate) use aggregate::{AggregateKind, aggregate, is_aggregate};
 pub(crate) use cast::{for_column, written};
 pub(crate) use datum::Datum;
-pub(crate) use interval::{Interval, parse_interval};
 pub(crate) use like::matches as like_matches;
 pub(crate) use typed::NoSubqueries;
 pub(crate) use types::{TEXT, common_type, name as type_name};
@@ -59,7 +59,7 @@ pub(crate) struct Typed {
 }
 
 /// What is computed of a row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Expr {
     Literal(Value),
     /// A column of a relation of the FROM clause, by their numbers. Gone before anything is evaluated.

@@ -126,6 +126,7 @@ pub(super) fn read(text: &str, data_type: &DataType) -> SqlResult<Value> {
         DataType::Date | DataType::Time { .. } | DataType::Timestamp { .. } => Value::Int(calendar::read(text, data_type)?),
         DataType::Char(_) | DataType::Varchar(_) => Value::Text(fit_text(text.to_owned(), data_type)),
         DataType::Bytea => Value::Bytes(bytes(text)?),
+        DataType::Interval => Value::Interval(super::interval::read(text, None)?),
         DataType::Uuid => {
             let digits = uuid_digits(text.trim()).ok_or_else(|| invalid(text, data_type))?;
             text::parse(&digits, data_type).map_err(|_| invalid(text, data_type))?

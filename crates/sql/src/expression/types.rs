@@ -39,6 +39,7 @@ pub(crate) fn name(data_type: &DataType) -> &'static str {
         DataType::Varchar(None) => "text",
         DataType::Bytea => "bytea",
         DataType::Uuid => "uuid",
+        DataType::Interval => "interval",
     }
 }
 
@@ -129,8 +130,11 @@ pub(super) fn common(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// The type in which values of both are compared. REAL with another kind of number is compared as DOUBLE.
+/// The type in which values of both are compared. REAL with another kind of number is compared as DOUBLE, TIME with INTERVAL as that.
 pub(super) fn comparable(a: &DataType, b: &DataType) -> Option<DataType> {
+    if let (DataType::Time { .. }, DataType::Interval) | (DataType::Interval, DataType::Time { .. }) = (a, b) {
+        return Some(DataType::Interval);
+    }
     let is_real = |data_type: &DataType| matches!(data_type, DataType::Real);
     if is_number(a) && is_number(b) && is_real(a) != is_real(b) {
         return Some(DataType::Double);
@@ -169,7 +173,8 @@ pub(super) fn castable(from: &DataType, to: &DataType, context: Context) -> bool
         (_, to) if to.is_text() => context >= Context::Assignment,
         (from, _) if from.is_text() => context >= Context::Explicit,
         (Date, Timestamp { .. }) => true,
-        (Timestamp { .. }, Date | Time { .. }) => context >= Context::Assignment,
+        (Timestamp { .. }, Date | Time { .. }) | (DataType::Interval, Time { .. }) => context >= Context::Assignment,
+        (Time { .. }, DataType::Interval) => true,
         (Integer, Boolean) | (Boolean, Integer) => context >= Context::Explicit,
         _ => false,
     }
@@ -231,6 +236,10 @@ mod tests {
             ("text", "integer", Explicit),
             ("integer", "boolean", Explicit),
             ("char(3)", "varchar(2)", Implicit),
+            ("time", "interval", Implicit),
+            ("interval", "time", Assignment),
+            ("interval", "text", Assignment),
+            ("text", "interval", Explicit),
         ] {
             for context in [Implicit, Assignment, Explicit] {
                 assert_eq!(castable(&t(from), &t(to), context), context >= least, "{from} {to} {context:?}");

@@ -10,6 +10,7 @@
 //! | 12 | CHAR | n u32 |
 //! | 13 | VARCHAR | n u32, 0 = any |
 //! | 14, 15 | BYTEA, UUID | |
+//! | 16 | INTERVAL | |
 
 use super::{DataType, TimeUnit};
 use crate::SchemaError;
@@ -39,6 +40,7 @@ impl DataType {
             }
             DataType::Bytea => out.push(14),
             DataType::Uuid => out.push(15),
+            DataType::Interval => out.push(16),
         }
     }
 
@@ -63,6 +65,7 @@ impl DataType {
             Some(13) => reader.u32().map(|n| DataType::Varchar((n > 0).then_some(n))),
             Some(14) => Some(DataType::Bytea),
             Some(15) => Some(DataType::Uuid),
+            Some(16) => Some(DataType::Interval),
             _ => None,
         };
         data_type.filter(DataType::is_valid).ok_or(damaged)

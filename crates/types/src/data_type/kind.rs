@@ -104,6 +104,8 @@ pub enum DataType {
     Bytea,
     /// 16 bytes
     Uuid,
+    /// Months, days and microseconds
+    Interval,
 }
 
 /// How a type is held in a record.
@@ -127,6 +129,8 @@ pub enum Physical {
     },
     /// 16 bytes
     Uuid,
+    /// Months and days of 4 bytes, microseconds of 8
+    Interval,
     /// UTF-8 padded to a number of characters
     Char {
         /// Characters
@@ -190,6 +194,7 @@ impl DataType {
             DataType::Varchar(_) => Physical::Text,
             DataType::Bytea => Physical::Bytes,
             DataType::Uuid => Physical::Uuid,
+            DataType::Interval => Physical::Interval,
         }
     }
 
@@ -229,7 +234,7 @@ impl Physical {
             Physical::Int { width } | Physical::Decimal { width } => Some(usize::from(width)),
             Physical::Real => Some(4),
             Physical::Double => Some(8),
-            Physical::Uuid => Some(16),
+            Physical::Uuid | Physical::Interval => Some(16),
             Physical::Char { .. } | Physical::Text | Physical::Bytes => None,
         }
     }

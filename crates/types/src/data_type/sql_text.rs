@@ -33,6 +33,7 @@ impl fmt::Display for DataType {
             DataType::Varchar(None) => f.write_str("VARCHAR"),
             DataType::Bytea => f.write_str("BYTEA"),
             DataType::Uuid => f.write_str("UUID"),
+            DataType::Interval => f.write_str("INTERVAL"),
         }
     }
 }
@@ -110,6 +111,7 @@ fn from_parts(parts: &Parts) -> Result<DataType, &'static str> {
         ["TEXT" | "STRING"] => plain(DataType::Varchar(None)),
         ["BYTEA" | "BLOB" | "BINARY" | "VARBINARY"] => plain(DataType::Bytea),
         ["UUID"] => plain(DataType::Uuid),
+        ["INTERVAL"] => plain(DataType::Interval),
         _ => Err("there is no type of that name"),
     }
 }
@@ -132,8 +134,22 @@ mod tests {
 
     pub(crate) fn samples() -> Vec<DataType> {
         use DataType::*;
-        let mut all =
-            vec![Boolean, SmallInt, Integer, BigInt, Real, Double, Date, Bytea, Uuid, Char(1), Char(16), Varchar(None), Varchar(Some(44))];
+        let mut all = vec![
+            Boolean,
+            SmallInt,
+            Integer,
+            BigInt,
+            Real,
+            Double,
+            Date,
+            Bytea,
+            Uuid,
+            Interval,
+            Char(1),
+            Char(16),
+            Varchar(None),
+            Varchar(Some(44)),
+        ];
         for precision in 1..=38 {
             all.extend([0, 2, -3].into_iter().filter(|s| *s <= precision as i8).map(|scale| Decimal { precision, scale }));
         }

@@ -61,7 +61,7 @@ impl KeyColumn {
             }
             // Padded in the record as in the key.
             Physical::Char { .. } => out.extend_from_slice(reader.bytes(record)?.unwrap_or_default()),
-            Physical::Boolean | Physical::Real | Physical::Double | Physical::Uuid => {
+            Physical::Boolean | Physical::Real | Physical::Double | Physical::Uuid | Physical::Interval => {
                 let value = layout.value(record, self.column)?;
                 if !scalar::put(value, self.physical, out) {
                     return Err(RecordError::Value { column: self.column }.into());

@@ -127,12 +127,13 @@ impl KeyLayout {
         self.fixed_len
     }
 
-    /// Does [`KeyLayout::decode`] give the `i`-th column bit for bit? Not for REAL and DOUBLE: the sign of zero and the bits of a NaN are lost.
+    /// Does [`KeyLayout::decode`] give the `i`-th column bit for bit? Not for REAL and DOUBLE: the sign of zero and the bits of a NaN are lost; nor for
+    /// INTERVAL: its parts are.
     ///
     /// # Panics
     /// When there is none.
     #[must_use]
     pub fn decodes_exactly(&self, i: usize) -> bool {
-        !matches!(self.columns[i].physical, Physical::Real | Physical::Double)
+        !matches!(self.columns[i].physical, Physical::Real | Physical::Double | Physical::Interval)
     }
 }

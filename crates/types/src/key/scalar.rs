@@ -7,6 +7,7 @@
 //! | DECIMAL | as integers, at the width its precision needs |
 //! | REAL, DOUBLE | big-endian bits; all flipped when negative, else only the sign; -0 as 0; one NaN, greatest |
 //! | UUID | its 16 bytes |
+//! | INTERVAL | its span in microseconds, as an integer of 16 bytes |
 //! | CHAR(n) | UTF-8, padded with blanks to n characters, no terminator |
 //! | VARCHAR, BYTEA | the bytes, then 00; a byte 00 is written 01 01, a byte 01 is written 01 02 |
 //!
@@ -17,7 +18,7 @@
 
 use crate::data_type::Physical;
 use crate::value::{f32_from_ordered, f32_ordered, f64_from_ordered, f64_ordered, fit_char};
-use crate::{Value, ValueRef};
+use crate::{Interval, Value, ValueRef};
 
 const TERMINATOR: u8 = 0;
 const ESCAPE: u8 = 1;
@@ -57,6 +58,7 @@ pub(super) fn put(value: ValueRef<'_>, physical: Physical, out: &mut Vec<u8>) ->
         (Physical::Real, ValueRef::Real(x)) => out.extend(f32_ordered(x).to_be_bytes()),
         (Physical::Double, ValueRef::Double(x)) => out.extend(f64_ordered(x).to_be_bytes()),
         (Physical::Uuid, ValueRef::Uuid(u)) => out.extend(u),
+        (Physical::Interval, ValueRef::Interval(i)) => put_flipped(&i.span().to_le_bytes(), out),
         (Physical::Char { chars }, ValueRef::Text(s)) => {
             let Some((kept, pad)) = fit_char(s, chars) else { return false };
             out.extend_from_slice(kept.as_bytes());
@@ -169,6 +171,7 @@ impl<'k> KeyReader<'k> {
                 Some(f64_from_ordered(ordered)).filter(|x| f64_ordered(*x) == ordered).map(Value::Double)?
             }
             Physical::Uuid => Value::Uuid(self.array()?),
+            Physical::Interval => Value::Interval(Interval::of_span(self.flipped(16)?)?),
             Physical::Char { chars } => Value::Text(self.chars(chars)?),
             Physical::Text => Value::Text(String::from_utf8(self.terminated()?).ok()?),
             Physical::Bytes => Value::Bytes(self.terminated()?),

@@ -60,7 +60,9 @@ impl Binder<'_> {
             Atom::Number(number) if data_type.is_text() => {
                 return mismatch(&format!("the number {number}; text is written in quotes, '{number}'"));
             }
-            Atom::Number(_) if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid) => return mismatch("a number"),
+            Atom::Number(_) if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid | DataType::Interval) => {
+                return mismatch("a number");
+            }
             Atom::Number(text) | Atom::Text(text) => text,
         };
         if let Some(place) = place_of_number(text, data_type) {

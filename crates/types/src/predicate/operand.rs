@@ -61,7 +61,7 @@ impl Operand {
             ValueRef::Int(_) if matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt) => Atom::Number(text()),
             ValueRef::Real(value) => return value.into(),
             ValueRef::Double(value) => return value.into(),
-            ValueRef::Int(_) | ValueRef::Uuid(_) => Atom::Text(text()),
+            ValueRef::Int(_) | ValueRef::Uuid(_) | ValueRef::Interval(_) => Atom::Text(text()),
         })
     }
 }

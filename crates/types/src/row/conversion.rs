@@ -7,7 +7,7 @@
 
 use super::ColumnValue;
 use super::layout::RowLayout;
-use crate::{DataType, RecordError, Value, ValueRef};
+use crate::{DataType, Interval, RecordError, Value, ValueRef};
 use std::borrow::Cow;
 
 /// What a column of the new layout has.
@@ -87,6 +87,7 @@ impl DataType {
             DataType::Char(_) | DataType::Varchar(_) => Value::Text(String::new()),
             DataType::Bytea => Value::Bytes(Vec::new()),
             DataType::Uuid => Value::Uuid([0; 16]),
+            DataType::Interval => Value::Interval(Interval::ZERO),
         }
     }
 

@@ -67,6 +67,7 @@ impl ColumnLayout {
             (Physical::Real, ValueRef::Real(x)) => to.copy_from_slice(&x.to_le_bytes()),
             (Physical::Double, ValueRef::Double(x)) => to.copy_from_slice(&x.to_le_bytes()),
             (Physical::Uuid, ValueRef::Uuid(u)) => to.copy_from_slice(&u),
+            (Physical::Interval, ValueRef::Interval(i)) => to.copy_from_slice(&i.to_bytes()),
             _ => return Err(self.misfit(value)),
         }
         Ok(())

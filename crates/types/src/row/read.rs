@@ -5,7 +5,7 @@
 use super::layout::{ColumnLayout, RowLayout, VarValue, get_decimal, get_int};
 use super::{ColumnValue, LargeValueRef};
 use crate::data_type::Physical;
-use crate::{RecordError, Value, ValueRef};
+use crate::{Interval, RecordError, Value, ValueRef};
 
 fn text<'r>(bytes: &'r [u8], column: usize) -> Result<ValueRef<'r>, RecordError> {
     std::str::from_utf8(bytes).map(ValueRef::Text).map_err(|_| RecordError::Utf8 { column })
@@ -44,6 +44,7 @@ impl RowLayout {
             Physical::Real => ValueRef::Real(f32::from_le_bytes(bytes.try_into().map_err(|_| damaged)?)),
             Physical::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().map_err(|_| damaged)?)),
             Physical::Uuid => ValueRef::Uuid(bytes.try_into().map_err(|_| damaged)?),
+            Physical::Interval => ValueRef::Interval(Interval::from_bytes(bytes.try_into().map_err(|_| damaged)?)),
             Physical::Char { .. } | Physical::Text | Physical::Bytes => return Err(damaged),
         };
         Ok(ColumnValue::Value(value))
@@ -266,6 +267,22 @@ impl ColumnReader<'_> {
             return Ok(None);
         }
         if self.column.physical == Physical::Uuid { self.array(record).map(Some) } else { Err(self.wrong_kind()) }
+    }
+
+    /// INTERVAL
+    ///
+    /// # Errors
+    /// As [`ColumnReader::int`].
+    #[inline]
+    pub fn interval(&self, record: &[u8]) -> Result<Option<Interval>, RecordError> {
+        if self.column.is_null(record) {
+            return Ok(None);
+        }
+        if self.column.physical == Physical::Interval {
+            self.array(record).map(|bytes| Some(Interval::from_bytes(bytes)))
+        } else {
+            Err(self.wrong_kind())
+        }
     }
 
     /// CHAR, VARCHAR, BYTEA; text is not checked to be UTF-8.

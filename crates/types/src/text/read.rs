@@ -1,6 +1,7 @@
 //! Text to values.
 
 use super::{binary, date_time, float, number};
+use crate::interval::{IntervalError, parse_interval};
 use crate::{DataType, Value};
 
 /// Why a text is no value of a type.
@@ -32,6 +33,10 @@ fn read(text: &str, data_type: &DataType) -> Result<Value, &'static str> {
         DataType::Char(_) | DataType::Varchar(_) => Value::Text(text.to_owned()),
         DataType::Bytea => Value::Bytes(binary::parse_bytes(text)?),
         DataType::Uuid => Value::Uuid(binary::parse_uuid(text)?),
+        DataType::Interval => Value::Interval(parse_interval(text, None).map_err(|error| match error {
+            IntervalError::Syntax => "not an interval",
+            IntervalError::Field | IntervalError::Range => "out of range",
+        })?),
     })
 }
 
@@ -115,6 +120,8 @@ mod tests {
             ("\\x00ff", "BYTEA"),
             ("\\x", "BYTEA"),
             ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "UUID"),
+            ("1 year 2 mons -3 days +04:05:06.7", "INTERVAL"),
+            ("00:00:00", "INTERVAL"),
             ("", "VARCHAR"),
             ("\u{0}ä", "VARCHAR"),
         ];
@@ -146,6 +153,9 @@ mod tests {
             ("\\xFF", "BYTEA"),
             ("-0000-01-01", "DATE"),
             ("+2024-01-01", "DATE"),
+            ("1 day 00:00:00", "INTERVAL"),
+            ("13 mons", "INTERVAL"),
+            ("P1D", "INTERVAL"),
         ];
         for (text, data_type) in read_but_no {
             assert!(parse(text, &t(data_type)).is_ok(), "{text} {data_type}");
@@ -190,6 +200,8 @@ mod tests {
             ("6ba7b810-9dad-11d1-80b4-00c04fd430c", "UUID"),
             ("+999999999999-01-01", "TIMESTAMP(0)"),
             ("+5881580-07-12", "DATE"),
+            ("1 dai", "INTERVAL"),
+            ("2147483648 days", "INTERVAL"),
         ];
         for (text, data_type) in no {
             let error = parse(text, &t(data_type)).unwrap_err().to_string();

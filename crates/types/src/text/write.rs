@@ -19,6 +19,7 @@ pub fn write(value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>) {
         (ValueRef::Text(s), _) => out.extend_from_slice(s.as_bytes()),
         (ValueRef::Bytes(b), _) => binary::write_bytes(b, out),
         (ValueRef::Uuid(u), _) => binary::write_uuid(&u, out),
+        (ValueRef::Interval(i), _) => crate::interval::write(i, out),
     }
 }
 

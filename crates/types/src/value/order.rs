@@ -1,7 +1,7 @@
 //! The order of values, the one that keys reproduce.
 //!
 //! Total, as in PostgreSQL: NaN is greater than every number and equal to itself, -0 equals 0, false before true, text and bytes by their bytes
-//! (for UTF-8: by code point), NULL last. Values of CHAR(n) are compared as stored, that is padded: blanks at the end do not count.
+//! (for UTF-8: by code point), intervals by [`span`](crate::Interval::span), NULL last. Values of CHAR(n) are compared as stored, that is padded: blanks at the end do not count.
 //! Values of different kinds never meet in a column; they are ordered by kind, so that the order is total all the same.
 
 use super::{Value, ValueRef};
@@ -45,7 +45,8 @@ fn rank(value: &ValueRef<'_>) -> u8 {
         ValueRef::Text(_) => 5,
         ValueRef::Bytes(_) => 6,
         ValueRef::Uuid(_) => 7,
-        ValueRef::Null => 8,
+        ValueRef::Interval(_) => 8,
+        ValueRef::Null => 9,
     }
 }
 
@@ -60,6 +61,7 @@ impl Ord for ValueRef<'_> {
             (ValueRef::Text(a), ValueRef::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
             (ValueRef::Bytes(a), ValueRef::Bytes(b)) => a.cmp(b),
             (ValueRef::Uuid(a), ValueRef::Uuid(b)) => a.cmp(b),
+            (ValueRef::Interval(a), ValueRef::Interval(b)) => a.span().cmp(&b.span()),
             (a, b) => rank(a).cmp(&rank(b)),
         }
     }

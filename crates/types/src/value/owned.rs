@@ -1,9 +1,9 @@
 //! A value, owned ([`Value`]) or borrowed from a record ([`ValueRef`]).
 //!
 //! The kind follows from the column's type: SMALLINT, INTEGER, BIGINT, DATE, TIME and TIMESTAMP are all `Int`, DECIMAL is the number without its point.
-//! Equality is SQL's total order (`order.rs`): NaN equals itself, -0 equals 0, NULL equals NULL.
+//! Equality is SQL's total order (`order.rs`): NaN equals itself, -0 equals 0, NULL equals NULL, a month equals 30 days.
 
-use crate::{DataType, ValueError};
+use crate::{DataType, Interval, ValueError};
 
 /// A value borrowed from somewhere.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub enum ValueRef<'a> {
     Bytes(&'a [u8]),
     /// UUID, most significant byte first
     Uuid([u8; 16]),
+    /// INTERVAL
+    Interval(Interval),
 }
 
 /// A value that owns its bytes.
@@ -49,6 +51,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// UUID, most significant byte first
     Uuid([u8; 16]),
+    /// INTERVAL
+    Interval(Interval),
 }
 
 impl Value {
@@ -65,6 +69,7 @@ impl Value {
             Value::Text(s) => ValueRef::Text(s),
             Value::Bytes(b) => ValueRef::Bytes(b),
             Value::Uuid(u) => ValueRef::Uuid(*u),
+            Value::Interval(i) => ValueRef::Interval(*i),
         }
     }
 }
@@ -83,6 +88,7 @@ impl ValueRef<'_> {
             ValueRef::Text(s) => Value::Text(s.to_owned()),
             ValueRef::Bytes(b) => Value::Bytes(b.to_owned()),
             ValueRef::Uuid(u) => Value::Uuid(u),
+            ValueRef::Interval(i) => Value::Interval(i),
         }
     }
 
@@ -106,6 +112,7 @@ impl ValueRef<'_> {
             ValueRef::Text(_) => "text",
             ValueRef::Bytes(_) => "bytes",
             ValueRef::Uuid(_) => "a UUID",
+            ValueRef::Interval(_) => "an interval",
         }
     }
 
@@ -121,7 +128,8 @@ impl ValueRef<'_> {
             | (ValueRef::Double(_), DataType::Double)
             | (ValueRef::Text(_), DataType::Varchar(None))
             | (ValueRef::Bytes(_), DataType::Bytea)
-            | (ValueRef::Uuid(_), DataType::Uuid) => true,
+            | (ValueRef::Uuid(_), DataType::Uuid)
+            | (ValueRef::Interval(_), DataType::Interval) => true,
             (ValueRef::Int(i), t) if let Some((least, most)) = t.int_range() => (least..=most).contains(i),
             (ValueRef::Decimal(d), DataType::Decimal { precision, .. }) => {
                 d.unsigned_abs() < crate::data_type::decimal_limit(*precision).unsigned_abs()

@@ -1,7 +1,7 @@
 //! Random types, values and schemas from a seed.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
-use pagefold_types::{Column, DataType, Schema, TimeUnit, Value, ValueRef, decimal_limit};
+use pagefold_types::{Column, DataType, Interval, Schema, TimeUnit, Value, ValueRef, decimal_limit};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 pub struct Rng(pub u64);
@@ -33,7 +33,7 @@ pub fn unit(rng: &mut Rng) -> TimeUnit {
 }
 
 pub fn data_type(rng: &mut Rng) -> DataType {
-    match rng.below(16) {
+    match rng.below(17) {
         0 => DataType::Boolean,
         1 => DataType::SmallInt,
         2 => DataType::Integer,
@@ -51,7 +51,8 @@ pub fn data_type(rng: &mut Rng) -> DataType {
         12 => DataType::Varchar(None),
         13 => DataType::Varchar(Some(1 + rng.below(20) as u32)),
         14 => DataType::Bytea,
-        _ => DataType::Uuid,
+        15 => DataType::Uuid,
+        _ => DataType::Interval,
     }
 }
 
@@ -81,6 +82,22 @@ fn double(rng: &mut Rng) -> f64 {
     }
 }
 
+/// Many of which are equal to others without being the same.
+fn interval(rng: &mut Rng) -> Interval {
+    const DAY: i64 = 86_400_000_000;
+    if rng.chance(3) {
+        let days = rng.below(90) as i64 - 45;
+        return [
+            Interval { months: (days / 30) as i32, days: (days % 30) as i32, micros: 0 },
+            Interval { months: 0, days: days as i32, micros: 0 },
+            Interval { months: 0, days: 0, micros: days * DAY },
+        ][rng.below(3) as usize];
+    }
+    let mut part = |least: i64, most: i64| int(rng, least, most);
+    let small = (i64::from(i32::MIN), i64::from(i32::MAX));
+    Interval { months: part(small.0, small.1) as i32, days: part(small.0, small.1) as i32, micros: part(i64::MIN, i64::MAX) }
+}
+
 /// A value of the type, not NULL.
 pub fn value(rng: &mut Rng, data_type: &DataType) -> Value {
     if let Some((least, most)) = data_type.int_range() {
@@ -105,6 +122,7 @@ pub fn value(rng: &mut Rng, data_type: &DataType) -> Value {
             Value::Bytes((0..n).map(|_| [0, 0, 1, 2, 0xFF, 0xFE, 7][rng.below(7) as usize]).collect())
         }
         DataType::Uuid => Value::Uuid((rng.i128() >> rng.below(128)).to_be_bytes()),
+        DataType::Interval => Value::Interval(interval(rng)),
         _ => unreachable!("held as Int"),
     }
 }
@@ -136,11 +154,12 @@ pub fn stored(value: &Value, data_type: &DataType) -> Value {
     }
 }
 
-/// Equal bit for bit: unlike `==`, tells -0 from 0.
+/// Equal bit for bit: unlike `==`, tells -0 from 0 and a month from 30 days.
 pub fn identical(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Real(a), Value::Real(b)) => a.to_bits() == b.to_bits(),
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+        (Value::Interval(a), Value::Interval(b)) => a == b,
         _ => a == b,
     }
 }

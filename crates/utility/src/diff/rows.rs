@@ -169,6 +169,7 @@ fn hash<'v>(values: impl Iterator<Item = &'v Value>) -> u128 {
             Value::Text(value) => put(6, value.as_bytes()),
             Value::Bytes(value) => put(7, value),
             Value::Uuid(value) => put(8, value),
+            Value::Interval(value) => put(9, &value.to_bytes()),
         }
     }
     hasher.digest128()

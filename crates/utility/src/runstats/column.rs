@@ -172,6 +172,8 @@ impl ColumnCollector {
                 least = Some(least.map_or(bytes, |least| least.min(bytes)));
                 greatest = Some(greatest.map_or(bytes, |greatest| greatest.max(bytes)));
             }
+            let compared = self.shape.compared(bytes);
+            let bytes = compared.as_ref().map_or(bytes, |compared| compared.as_slice());
             let in_run = run.contains(&row);
             if !in_run && self.sketch.is_none() && !is_fixed {
                 continue;

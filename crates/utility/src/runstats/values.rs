@@ -5,7 +5,7 @@
 //! - of bytes the first [`KEPT_BYTES`] are kept, and a hash of all: so memory is bounded, and values that begin alike are told apart.
 
 use crate::estimate::random::mixed;
-use pagefold_types::{Column, DataType, Direction, KeyLayout, Physical, Schema, Value};
+use pagefold_types::{Column, DataType, Direction, Interval, KeyLayout, Physical, Schema, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes kept of a value.
@@ -38,7 +38,7 @@ impl Shape {
         match self.physical {
             Physical::Boolean | Physical::Int { .. } | Physical::Real | Physical::Double => true,
             Physical::Decimal { width } => width <= 8,
-            Physical::Uuid | Physical::Char { .. } | Physical::Text | Physical::Bytes => false,
+            Physical::Uuid | Physical::Interval | Physical::Char { .. } | Physical::Text | Physical::Bytes => false,
         }
     }
 
@@ -68,11 +68,20 @@ impl Shape {
         }
     }
 
-    /// What is kept of those: of DECIMAL the bytes in an order that is that of the numbers.
+    /// What intervals are compared by, as a number of 16 bytes; `None` of other types, whose bytes are compared.
+    #[inline]
+    pub(super) fn compared(&self, bytes: &[u8]) -> Option<[u8; 16]> {
+        match self.physical {
+            Physical::Interval => bytes.try_into().ok().map(|bytes| Interval::from_bytes(bytes).span().to_le_bytes()),
+            _ => None,
+        }
+    }
+
+    /// What is kept of those: of DECIMAL and INTERVAL the bytes in an order that is that of the numbers.
     #[inline]
     pub(super) fn kept(&self, significant: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        if let Physical::Decimal { .. } = self.physical {
+        if let Physical::Decimal { .. } | Physical::Interval = self.physical {
             out.extend(significant.iter().rev());
             out.iter_mut().take(1).for_each(|first| *first ^= 0x80);
         } else {
@@ -90,11 +99,8 @@ impl Shape {
                 let float = f64::from_bits(if *int < 0 { int ^ i64::MAX } else { *int } as u64);
                 if self.physical == Physical::Real { Value::Real(float as f32) } else { Value::Double(float) }
             }
-            (Physical::Decimal { .. }, Held::Bytes(bytes)) => {
-                let first = *bytes.first()? ^ 0x80;
-                let sign = if first & 0x80 == 0 { 0 } else { -1 };
-                Value::Decimal(std::iter::once(first).chain(bytes[1..].iter().copied()).fold(sign, |n, byte| n << 8 | i128::from(byte)))
-            }
+            (Physical::Decimal { .. }, Held::Bytes(bytes)) => Value::Decimal(wide(bytes)?),
+            (Physical::Interval, Held::Bytes(bytes)) => Value::Interval(Interval::of_span(wide(bytes)?)?),
             (Physical::Uuid, Held::Bytes(bytes)) => Value::Uuid(bytes.as_slice().try_into().ok()?),
             (Physical::Char { .. } | Physical::Text, Held::Bytes(bytes)) => {
                 // What was cut may have been cut within a character.
@@ -111,6 +117,14 @@ impl Shape {
         self.key.as_ref()?.encode(&[value.as_ref()], &mut key).ok()?;
         Some(key)
     }
+}
+
+/// The number of which these bytes were kept.
+fn wide(kept: &[u8]) -> Option<i128> {
+    let (first, rest) = kept.split_first()?;
+    let first = first ^ 0x80;
+    let sign = if first & 0x80 == 0 { 0 } else { -1 };
+    Some(std::iter::once(first).chain(rest.iter().copied()).fold(sign, |n, byte| n << 8 | i128::from(byte)))
 }
 
 /// The value that a key of one column stands for, if it does.
@@ -304,6 +318,25 @@ mod tests {
             let key = shape.key(&Held::Bytes(kept.clone())).unwrap();
             assert_eq!(value_of_key(wide, &key), Some(Value::Decimal(number)));
             last = kept;
+        }
+    }
+
+    #[test]
+    fn equal_intervals_are_one_value() {
+        let shape = Shape::new(DataType::Interval);
+        let kept = |months: i32, days: i32, micros: i64| {
+            let mut kept = Vec::new();
+            let compared = shape.compared(&Interval { months, days, micros }.to_bytes()).unwrap();
+            shape.kept(&compared, &mut kept);
+            kept
+        };
+        assert_eq!(kept(1, 0, 0), kept(0, 30, 0));
+        let ordered = [kept(i32::MIN, 0, 0), kept(-1, 0, 0), kept(0, 0, -1), kept(0, 0, 0), kept(0, 1, 0), kept(i32::MAX, 0, 0)];
+        assert!(ordered.is_sorted_by(|a, b| a < b));
+        for kept in ordered {
+            let key = shape.key(&Held::Bytes(kept.clone())).unwrap();
+            let Some(Value::Interval(interval)) = value_of_key(DataType::Interval, &key) else { panic!("an interval") };
+            assert_eq!(wide(&kept), Some(interval.span()));
         }
     }
 

@@ -92,7 +92,7 @@ pub fn file_bytes(input: &Input) -> Outcome<u64> {
     let declared = |column: &Column| {
         let kind = match column.data_type {
             DataType::Real | DataType::Double => "real",
-            DataType::Char(_) | DataType::Varchar(_) => "text",
+            DataType::Char(_) | DataType::Varchar(_) | DataType::Interval => "text",
             DataType::Bytea | DataType::Uuid => "blob",
             _ => "integer",
         };
@@ -127,6 +127,7 @@ pub fn file_bytes(input: &Input) -> Outcome<u64> {
                         ValueRef::Text(v) => insert.raw_bind_parameter(place, v)?,
                         ValueRef::Bytes(v) => insert.raw_bind_parameter(place, v)?,
                         ValueRef::Uuid(v) => insert.raw_bind_parameter(place, v)?,
+                        ValueRef::Interval(_) => insert.raw_bind_parameter(place, text::to_text(view.value(row), &column.data_type))?,
                     }
                 }
                 insert.raw_execute()?;

@@ -5,7 +5,7 @@
 use super::{BLOCK_BYTES, Block, Spill};
 use crate::execute::{Context, Execution, Operator, Tuple};
 use crate::{SqlError, SqlResult};
-use pagefold_types::Value;
+use pagefold_types::{Interval, Value};
 use std::sync::Arc;
 
 const LENGTH_BYTES: usize = 4;
@@ -35,6 +35,10 @@ fn encode(row: &[Value], out: &mut Vec<u8>) {
             Value::Uuid(value) => {
                 out.push(6);
                 out.extend(value);
+            }
+            Value::Interval(value) => {
+                out.push(9);
+                out.extend(value.to_bytes());
             }
             Value::Text(text) => encode_long(7, text.as_bytes(), out),
             Value::Bytes(bytes) => encode_long(8, bytes, out),
@@ -75,6 +79,7 @@ fn decode(mut bytes: &[u8], row: &mut Tuple) -> Option<()> {
             6 => Value::Uuid(array(&mut bytes)?),
             7 => Value::Text(std::str::from_utf8(long(&mut bytes)?).ok()?.to_owned()),
             8 => Value::Bytes(long(&mut bytes)?.to_vec()),
+            9 => Value::Interval(Interval::from_bytes(array(&mut bytes)?)),
             _ => return None,
         });
     }
@@ -204,6 +209,7 @@ mod unit {
             Value::Real(-0.0),
             Value::Double(f64::NEG_INFINITY),
             Value::Uuid([7; 16]),
+            Value::Interval(Interval { months: 1, days: -2, micros: i64::MIN }),
             Value::Text(String::new()),
             Value::Text("grün".into()),
             Value::Bytes(vec![0, 255]),

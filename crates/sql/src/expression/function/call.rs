@@ -2,7 +2,7 @@
 
 use super::Apply::{Strict, Values};
 use super::number::Rounding;
-use super::{Apply, general, immutable, number, text, time};
+use super::{Apply, general, immutable, interval, number, text, time};
 use crate::expression::types::{self, Context, TEXT, castable};
 use crate::expression::{ParamTypes, Typed, arithmetic, make};
 use crate::{SqlError, SqlResult};
@@ -29,6 +29,7 @@ const BYTEA: DataType = DataType::Bytea;
 const BOOLEAN: DataType = DataType::Boolean;
 const DATE: DataType = DataType::Date;
 const TIMESTAMP: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
+const INTERVAL: DataType = DataType::Interval;
 const TIMESTAMPTZ: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: true };
 
 const FIXED: &[Signature] = &[
@@ -98,11 +99,19 @@ const FIXED: &[Signature] = &[
     of("make_date", &[INT, INT, INT], DATE, Strict(time::make_date)),
     of("make_timestamp", &[INT, INT, INT, INT, INT, DOUBLE], TIMESTAMP, Strict(time::make_timestamp)),
     of("to_timestamp", &[DOUBLE], TIMESTAMPTZ, Strict(time::to_timestamp)),
+    of("justify_hours", &[INTERVAL], INTERVAL, Strict(interval::justify_hours)),
+    of("justify_days", &[INTERVAL], INTERVAL, Strict(interval::justify_days)),
+    of("justify_interval", &[INTERVAL], INTERVAL, Strict(interval::justify_interval)),
+    of("isfinite", &[TIMESTAMPTZ], BOOLEAN, Strict(interval::is_finite)),
+    of("isfinite", &[TIMESTAMP], BOOLEAN, Strict(interval::is_finite)),
+    of("isfinite", &[DATE], BOOLEAN, Strict(interval::is_finite)),
+    of("isfinite", &[INTERVAL], BOOLEAN, Strict(interval::is_finite)),
 ];
 
 /// Functions whose types depend on those of their arguments.
 const OTHER: &[&str] = &[
     "abs",
+    "age",
     "ceil",
     "ceiling",
     "coalesce",
@@ -119,6 +128,7 @@ const OTHER: &[&str] = &[
     "least",
     "localtime",
     "localtimestamp",
+    "make_interval",
     "mod",
     "now",
     "nullif",
@@ -189,6 +199,10 @@ pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> Sq
         ("extract", Some(field), Some(of), None) => time::extract("extract", field, of, params),
         ("date_part", Some(field), Some(of), None) => time::extract("date_part", field, of, params),
         ("date_trunc", Some(field), Some(of), None) => time::date_trunc(field, of, params),
+        ("age", Some(of), earlier, None) => interval::age(of, earlier, refused, params),
+        ("make_interval", first, second, third) => {
+            interval::make_interval([first, second, third].into_iter().flatten().chain(rest).collect(), refused, params)
+        }
         ("random", None, None, None) => Ok(number::make_random()),
         ("gen_random_uuid", None, None, None) => Ok(general::make_random_uuid()),
         (name, None, None, None) => time::now(name).ok_or(refused),

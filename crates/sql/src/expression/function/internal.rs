@@ -3,7 +3,7 @@
 use super::{Apply, Function, decimal_of, hidden, immutable, int, take};
 use crate::SqlResult;
 use crate::expression::datum::Datum;
-use crate::expression::{Expr, Interval, Typed, calendar, cast, decimal};
+use crate::expression::{Expr, Typed, cast, decimal};
 use pagefold_types::{DataType, Value, ValueRef};
 use std::cmp::Ordering;
 
@@ -48,36 +48,6 @@ fn compare_scaled<'a>(_: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Da
         scaled(a, -more).map_or_else(|sign| sign, |a| a.cmp(&b))
     };
     Ok(Datum::from_int(ordering as i64))
-}
-
-/// A TIMESTAMP or TIME and an interval: months first, then days, then time, as PostgreSQL adds them.
-pub(in crate::expression) fn add_interval(of: Expr, interval: Interval, data_type: DataType) -> Typed {
-    let arguments = vec![of, hidden(interval.months), hidden(interval.days), hidden(interval.micros)];
-    immutable("interval", Apply::Strict(add_months_days_micros), arguments, data_type)
-}
-
-fn add_months_days_micros<'a>(function: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
-    let (months, days, micros) = (int(arguments, 1), int(arguments, 2), int(arguments, 3));
-    let added = match function.data_type {
-        DataType::Timestamp { unit, .. } => add(int(arguments, 0), unit, months, days, micros),
-        DataType::Time { unit } => {
-            let moved = i128::from(int(arguments, 0)) + units(micros, unit.per_second());
-            i64::try_from(moved.rem_euclid(i128::from(unit.per_day()))).ok()
-        }
-        _ => None,
-    };
-    added.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
-}
-
-fn units(micros: i64, per_second: i64) -> i128 {
-    i128::from(micros) * i128::from(per_second) / 1_000_000
-}
-
-fn add(moment: i64, unit: pagefold_types::TimeUnit, months: i64, days: i64, micros: i64) -> Option<i64> {
-    let (day, time) = (moment.div_euclid(unit.per_day()), moment.rem_euclid(unit.per_day()));
-    let day = if months == 0 { day } else { calendar::add_months(day, months)? };
-    let all = (i128::from(day) + i128::from(days)) * i128::from(unit.per_day()) + i128::from(time) + units(micros, unit.per_second());
-    i64::try_from(all).ok()
 }
 
 /// Two texts, or bytes, as one.

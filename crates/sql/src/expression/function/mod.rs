@@ -1,7 +1,7 @@
 //! Functions of SQL: what each does with its arguments, and how a name and operands become a call.
 //!
 //! * `call`: names, overloads, types of results
-//! * `text`, `number`, `time`, `general`: what is done with values
+//! * `text`, `number`, `time`, `interval`, `general`: what is done with values
 //! * `internal`: functions without a name, which operators are made of
 //!
 //! Invariant: the arguments of a call are of the types that its function takes, and its result of that which `data_type` says.
@@ -9,12 +9,15 @@
 mod call;
 mod general;
 mod internal;
+mod interval;
 mod number;
 mod text;
 mod time;
 
 pub(crate) use call::call;
-pub(super) use internal::{add_interval, compare_decimals, concat, fit_column};
+pub(super) use internal::{compare_decimals, concat, fit_column};
+pub(crate) use interval::MAKE_INTERVAL;
+pub(super) use interval::limited;
 
 use super::datum::Datum;
 use super::{Env, Expr, Typed};
@@ -143,5 +146,13 @@ fn decimal_of(arguments: &[Datum<'_>], at: usize) -> i128 {
     match arguments.get(at).map(Datum::as_ref) {
         Some(pagefold_types::ValueRef::Decimal(value)) => value,
         _ => 0,
+    }
+}
+
+/// An INTERVAL argument; nothing where there is none.
+fn interval_of(arguments: &[Datum<'_>], at: usize) -> pagefold_types::Interval {
+    match arguments.get(at).map(Datum::as_ref) {
+        Some(pagefold_types::ValueRef::Interval(value)) => value,
+        _ => pagefold_types::Interval::ZERO,
     }
 }

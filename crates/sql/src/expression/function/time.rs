@@ -1,11 +1,11 @@
 //! Functions of dates and times. What is the time is that at which the transaction began.
 
-use super::{Apply, Function, Volatility, double, immutable, int, take, text_of};
+use super::{Apply, Function, Volatility, double, immutable, int, interval_of, take, text_of};
 use crate::expression::calendar::{self, Field};
 use crate::expression::datum::Datum;
-use crate::expression::{Env, Expr, ParamTypes, Typed, cast, decimal, make, types};
+use crate::expression::{Env, Expr, ParamTypes, Typed, cast, decimal, interval, make, types};
 use crate::{SqlError, SqlResult};
-use pagefold_types::{DataType, TimeUnit, Value, ValueRef};
+use pagefold_types::{DataType, Interval, TimeUnit, Value, ValueRef};
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
 
@@ -40,6 +40,7 @@ fn source(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
         Some(DataType::Timestamp { with_zone, .. }) => DataType::Timestamp { unit: TimeUnit::Micro, with_zone },
         Some(DataType::Time { .. }) => TIME,
         Some(DataType::Date) => DataType::Date,
+        Some(DataType::Interval) => DataType::Interval,
         Some(other) => return Err(SqlError::types(format!("{} has no fields of a date or time", types::name(&other)))),
     };
     make::cast(of, to, params)
@@ -58,6 +59,7 @@ pub(super) fn extract(name: &'static str, field: Typed, of: Typed, params: &Para
     let supported = match data_type {
         DataType::Date => calendar::of_date(field, 0).is_some(),
         DataType::Time { .. } => field == Field::Epoch || calendar::of_time(field, 0).is_some(),
+        DataType::Interval => interval::field(field, Interval::ZERO).is_some(),
         _ => true,
     };
     if !supported {
@@ -82,6 +84,7 @@ fn kind(data_type: &DataType) -> u8 {
     match data_type {
         DataType::Date => 0,
         DataType::Time { .. } => 1,
+        DataType::Interval => 3,
         _ => 2,
     }
 }
@@ -113,6 +116,10 @@ fn field_of<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     let (value, kind) = (int(arguments, 0), int(arguments, 2));
     let field = usize::try_from(int(arguments, 1)).ok().and_then(|at| FIELDS.get(at)).copied();
     let Some(field) = field else { return Ok(Datum::NULL) };
+    if kind == 3 {
+        let found = interval::field(field, interval_of(arguments, 0));
+        return Ok(found.map_or(Datum::NULL, |found| Datum::Ref(ValueRef::Decimal(found))));
+    }
     let (days, micros) = match kind {
         0 => (value, 0),
         1 => (0, value),
@@ -132,13 +139,14 @@ fn field_of<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     Ok(found.map_or(Datum::NULL, |found| Datum::Ref(ValueRef::Decimal(found))))
 }
 
-/// date_trunc(field, source): a TIMESTAMP; of a DATE one with time zone, as in PostgreSQL.
+/// date_trunc(field, source): a TIMESTAMP, or an INTERVAL; of a DATE one with time zone, as in PostgreSQL.
 pub(super) fn date_trunc(field: Typed, of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
     let field = make::coerce(field, &types::TEXT, params)?;
     let of = of.known(params);
     let to = match of.data_type {
         Some(DataType::Timestamp { with_zone: false, .. }) => LOCAL,
         Some(DataType::Timestamp { with_zone: true, .. } | DataType::Date) | None => INSTANT,
+        Some(DataType::Interval | DataType::Time { .. }) => DataType::Interval,
         Some(other) => return Err(SqlError::new("42883", format!("function date_trunc(unknown, {}) does not exist", types::name(&other)))),
     };
     if let Some(Value::Text(name)) = field.literal() {
@@ -150,7 +158,11 @@ pub(super) fn date_trunc(field: Typed, of: Typed, params: &ParamTypes) -> SqlRes
 
 fn truncating(name: &str, data_type: &DataType) -> SqlResult<Field> {
     let field = Field::named(name).ok_or_else(|| Field::unknown(name, data_type))?;
-    if calendar::truncate(field, 0).is_some() {
+    let is_unit = match data_type {
+        DataType::Interval => interval::truncated(field, Interval::ZERO).is_some(),
+        _ => calendar::truncate(field, 0).is_some(),
+    };
+    if is_unit {
         return Ok(field);
     }
     let message = format!("unit \"{}\" not supported for type {}", crate::expression::read::shown(name), types::name(data_type));
@@ -159,6 +171,10 @@ fn truncating(name: &str, data_type: &DataType) -> SqlResult<Field> {
 
 fn truncated<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     let field = truncating(text_of(arguments, 0), &function.data_type)?;
+    if function.data_type == DataType::Interval {
+        let made = interval::truncated(field, interval_of(arguments, 1));
+        return Ok(made.map_or(Datum::NULL, |made| Datum::Ref(ValueRef::Interval(made))));
+    }
     let micros = calendar::truncate(field, int(arguments, 1));
     micros.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
 }

@@ -1,5 +1,6 @@
 //! Casts.
 
+use crate::expression::interval::{self, Fields};
 use crate::expression::types::{self, Context, TEXT};
 use crate::expression::{Expr, ParamTypes, Typed, cast as values, decimal, function, read};
 use crate::{SqlError, SqlResult};
@@ -50,6 +51,18 @@ pub(crate) fn cast_to_number(of: Typed, params: &ParamTypes) -> SqlResult<Typed>
     }
     let any = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: decimal::QUOTIENT_SCALE.cast_signed() };
     cast(of, digits.unwrap_or(any), params)
+}
+
+/// A cast to INTERVAL with units, or digits of a second.
+pub(crate) fn cast_to_interval(of: Typed, fields: Fields, digits: Option<u8>, params: &ParamTypes) -> SqlResult<Typed> {
+    let of = of.known(params);
+    if let (Expr::Literal(Value::Text(text)), true) = (&of.expr, of.data_type.is_none_or(|data_type| data_type.is_text())) {
+        // The units say what a number without one is.
+        let read = interval::limited(interval::read(text, fields)?, fields, digits)?;
+        return Ok(Typed::of(Expr::Literal(Value::Interval(read)), DataType::Interval));
+    }
+    let of = cast(of, DataType::Interval, params)?;
+    Ok(if fields.is_none() && digits.is_none() { of } else { function::limited(of.expr, fields, digits) })
 }
 
 /// The value of a column: what does not fit it is an error, blanks at the end of a text apart.

@@ -1,11 +1,11 @@
-//! Arithmetic, and `||`.
+//! Arithmetic, of numbers, times and intervals, and `||`.
 
 use super::compare::no_operator;
 use super::convert::as_decimal;
 use super::{cast, coerce, settle};
 use crate::expression::arithmetic::{Operands, Operation};
 use crate::expression::types::{self, TEXT};
-use crate::expression::{Expr, Interval, ParamTypes, Typed, decimal, function, read};
+use crate::expression::{Expr, ParamTypes, Typed, decimal, function, read};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, TimeUnit, Value};
 
@@ -24,6 +24,9 @@ fn beside(of: Typed, other: &DataType, operation: Operation, params: &ParamTypes
         // A parameter may have other digits than what it meets.
         (DataType::Decimal { scale, .. }, _, _) => decimal_for_parameter(*scale),
         (DataType::Date, Operation::Add, _) => DataType::Integer,
+        // A moment and a moment have no sum.
+        (DataType::Timestamp { .. } | DataType::Time { .. }, Operation::Add, _) => DataType::Interval,
+        (DataType::Interval, Operation::Multiply | Operation::Divide, _) => DataType::Double,
         (_, Operation::ShiftLeft | Operation::ShiftRight, _) => DataType::Integer,
         _ => *other,
     };
@@ -68,13 +71,7 @@ pub(crate) fn arithmetic(operation: Operation, left: Typed, right: Typed, params
         (Operation::Add, a, DataType::Date) if let Some(unit) = time_unit(&a) => {
             Ok(made(operation, Operands::DateAndTime(unit), right, left, DataType::Timestamp { unit, with_zone: false }))
         }
-        (Operation::Subtract, DataType::Timestamp { .. } | DataType::Date, DataType::Timestamp { .. })
-        | (Operation::Subtract, DataType::Timestamp { .. }, DataType::Date)
-        | (Operation::Subtract, DataType::Time { .. }, DataType::Time { .. }) => {
-            Err(SqlError::unsupported("a difference of times, which is an interval,")
-                .with_hint("Subtract EXTRACT(EPOCH FROM ...) of both to get seconds."))
-        }
-        _ => Err(no_operator(Some(&a), operation.symbol(), Some(&b))),
+        _ => of_intervals(operation, left, right, params).unwrap_or_else(|| Err(no_operator(Some(&a), operation.symbol(), Some(&b)))),
     }
 }
 
@@ -129,7 +126,7 @@ pub(crate) fn negate(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
     let of = of.known(params);
     let of = if of.data_type.is_some() { of } else { coerce(of, &DataType::Double, params)? };
     match of.data_type {
-        Some(data_type) if types::is_number(&data_type) => {
+        Some(data_type) if types::is_number(&data_type) || data_type == DataType::Interval => {
             Ok(Typed::of(Expr::Negate { of: Box::new(of.expr), data_type }.folded(), data_type))
         }
         other => Err(SqlError::new("42883", format!("operator does not exist: - {}", types::name_of(other.as_ref())))
@@ -138,28 +135,68 @@ pub(crate) fn negate(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
 }
 
 /// A date or time and an interval. DATE gives TIMESTAMP, as in PostgreSQL.
-pub(crate) fn add_interval(of: Typed, interval: Interval, subtract: bool, params: &ParamTypes) -> SqlResult<Typed> {
-    let of = of.known(params);
-    let of =
-        if of.data_type.is_some() { of } else { coerce(of, &DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false }, params)? };
-    let out_of_range = || SqlError::new("22008", "interval out of range");
-    let interval = if subtract { interval.negated().ok_or_else(out_of_range)? } else { interval };
+fn with_interval(operation: Operation, of: Typed, by: Typed, params: &ParamTypes) -> SqlResult<Typed> {
     // Whole seconds need no finer unit than there is.
-    let unit_for = |unit: TimeUnit| {
-        let divides = |unit: TimeUnit| unit.digits() >= 6 || interval.micros % (1_000_000 / unit.per_second()) == 0;
-        if divides(unit) { unit } else { TimeUnit::Micro }
+    let divides = |unit: TimeUnit| match by.literal() {
+        Some(Value::Interval(by)) => by.micros % (1_000_000 / unit.per_second()) == 0,
+        _ => false,
     };
+    let unit_for = |unit: TimeUnit| if unit.digits() >= 6 || divides(unit) { unit } else { TimeUnit::Micro };
     let to = match of.data_type {
-        Some(DataType::Date) => DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false },
         Some(DataType::Timestamp { unit, with_zone }) => DataType::Timestamp { unit: unit_for(unit), with_zone },
         Some(DataType::Time { unit }) => DataType::Time { unit: unit_for(unit) },
-        other => {
-            let message =
-                format!("operator does not exist: {} {} interval", types::name_of(other.as_ref()), if subtract { "-" } else { "+" });
-            return Err(SqlError::new("42883", message));
-        }
+        _ => DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false },
     };
-    Ok(function::add_interval(cast(of, to, params)?.expr, interval, to))
+    Ok(made(operation, Operands::MomentAndInterval(to), cast(of, to, params)?, by, to))
+}
+
+/// The time between two moments; a DATE is the beginning of its day.
+fn between(left: Typed, right: Typed, (a, b): (DataType, DataType), params: &ParamTypes) -> SqlResult<Typed> {
+    let Some(common) = types::common(&a, &b) else { return Err(no_operator(Some(&a), "-", Some(&b))) };
+    let on = match common {
+        DataType::Time { unit } => Operands::Times(unit),
+        DataType::Timestamp { unit, .. } => Operands::Timestamps(unit),
+        _ => return Err(no_operator(Some(&a), "-", Some(&b))),
+    };
+    let (left, right) = (cast(left, common, params)?, cast(right, common, params)?);
+    Ok(made(Operation::Subtract, on, left, right, DataType::Interval))
+}
+
+/// What an operator with an INTERVAL, or one that gives one, does; `None` where it is none of these.
+fn of_intervals(operation: Operation, left: Typed, right: Typed, params: &ParamTypes) -> Option<SqlResult<Typed>> {
+    use DataType::{Date, Interval, Time, Timestamp};
+    let (a, b) = (left.data_type?, right.data_type?);
+    let is_number = |data_type: &DataType| types::is_number(data_type);
+    let by_number = |of: Typed, number: Typed| {
+        let number = cast(number, DataType::Double, params)?;
+        Ok(made(operation, Operands::IntervalAndNumber, of, number, Interval))
+    };
+    Some(match (operation, a, b) {
+        (Operation::Add | Operation::Subtract, Interval, Interval) => Ok(made(operation, Operands::Intervals, left, right, Interval)),
+        (Operation::Add | Operation::Subtract, Date | Time { .. } | Timestamp { .. }, Interval) => {
+            with_interval(operation, left, right, params)
+        }
+        (Operation::Add, Interval, Date | Time { .. } | Timestamp { .. }) => with_interval(operation, right, left, params),
+        // A time is an interval, too.
+        (Operation::Subtract, Interval, Time { .. }) => {
+            cast(right, Interval, params).map(|right| made(operation, Operands::Intervals, left, right, Interval))
+        }
+        (Operation::Add | Operation::Subtract, Timestamp { .. }, Time { .. }) => {
+            cast(right, Interval, params).and_then(|right| with_interval(operation, left, right, params))
+        }
+        (Operation::Add, Time { .. }, Timestamp { .. }) => {
+            cast(left, Interval, params).and_then(|left| with_interval(operation, right, left, params))
+        }
+        (Operation::Subtract, Date, Time { .. }) => {
+            cast(right, Interval, params).and_then(|right| with_interval(operation, left, right, params))
+        }
+        (Operation::Subtract, Timestamp { .. } | Date, Timestamp { .. })
+        | (Operation::Subtract, Timestamp { .. }, Date)
+        | (Operation::Subtract, Time { .. }, Time { .. }) => between(left, right, (a, b), params),
+        (Operation::Multiply | Operation::Divide, Interval, b) if is_number(&b) => by_number(left, right),
+        (Operation::Multiply, a, Interval) if is_number(&a) => by_number(right, left),
+        _ => return None,
+    })
 }
 
 /// `||`: texts, or bytes. One of both may be of another type, of which the text is taken.

@@ -1,7 +1,7 @@
 //! A small binder: columns by name, no subqueries.
 
 use crate::expression::arithmetic::Operation;
-use crate::expression::{Comparison, Env, Expr, ParamTypes, Typed, function, make, parse_interval, read};
+use crate::expression::{Comparison, Env, Expr, ParamTypes, Typed, function, make, read};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, text};
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -68,18 +68,14 @@ impl<'c> Binder<'c> {
         value.and_then(|value| text_of(&value.value)).map(|text| text.chars().next())
     }
 
-    fn interval(expr: &ast::Expr) -> Option<SqlResult<crate::expression::Interval>> {
-        let ast::Expr::Interval(interval) = expr else { return None };
-        let ast::Expr::Value(value) = interval.value.as_ref() else { return None };
-        let unit = interval.leading_field.as_ref().map(ToString::to_string);
-        text_of(&value.value).map(|text| parse_interval(text, unit.as_deref()))
+    fn interval(&self, interval: &ast::Interval) -> SqlResult<Typed> {
+        let ast::Expr::Value(value) = interval.value.as_ref() else { panic!("{interval}") };
+        let (fields, digits) = crate::bind::types::interval_of_literal(interval)?;
+        Ok(self.hide(make::cast_to_interval(Self::value(&value.value)?, fields, digits, &self.params)?))
     }
 
     fn binary(&self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> SqlResult<Typed> {
         let params = &self.params;
-        if let Some(interval) = Self::interval(right) {
-            return make::add_interval(self.expr(left)?, interval?, *op == BinaryOperator::Minus, params);
-        }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         let arithmetic = |operation, left, right| make::arithmetic(operation, left, right, params);
         let compare = |comparison, left, right| make::compare(comparison, left, right, params);
@@ -137,6 +133,7 @@ impl<'c> Binder<'c> {
                 }
             }
             ast::Expr::Value(value) => Ok(self.hide(Self::value(&value.value)?)),
+            ast::Expr::Interval(interval) => self.interval(interval),
             ast::Expr::Nested(inner) => of(inner),
             ast::Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
             ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => make::negate(of(expr)?, params),

@@ -108,7 +108,7 @@ impl CompactLayout {
                 let to = &mut out[place..place + width];
                 match column.physical {
                     Physical::Real | Physical::Double => extend_low(value, to),
-                    Physical::Uuid => to[..value.len().min(width)].copy_from_slice(&value[..value.len().min(width)]),
+                    Physical::Uuid | Physical::Interval => to[..value.len().min(width)].copy_from_slice(&value[..value.len().min(width)]),
                     _ => extend_sign(value, to),
                 }
                 continue;

@@ -84,7 +84,7 @@ pub(super) fn left(physical: Physical, bytes: &[u8]) -> Option<&[u8]> {
         Physical::Boolean | Physical::Int { .. } | Physical::Decimal { .. } => Some(minimal(bytes)),
         Physical::Real | Physical::Double => Some(without_low_zeros(bytes)),
         Physical::Char { chars } => without_blanks(bytes, chars),
-        Physical::Uuid | Physical::Text | Physical::Bytes => Some(bytes),
+        Physical::Uuid | Physical::Interval | Physical::Text | Physical::Bytes => Some(bytes),
     }
 }
 

@@ -89,7 +89,7 @@ impl CompactLayout {
                 let to = &mut record[place..place + width];
                 match column.physical {
                     Physical::Real | Physical::Double => extend_low(value, to),
-                    Physical::Uuid => to[..value.len().min(width)].copy_from_slice(&value[..value.len().min(width)]),
+                    Physical::Uuid | Physical::Interval => to[..value.len().min(width)].copy_from_slice(&value[..value.len().min(width)]),
                     _ if length <= 8 && width <= 8 => {
                         let integer = sign_extended(word as u64, length).to_le_bytes();
                         // The usual widths with one store.

@@ -15,7 +15,7 @@
 //! | BOOLEAN, integers, dates, times, DECIMAL | two's complement in as few bytes as it takes, little-endian; none for zero |
 //! | REAL, DOUBLE | without the low-order bytes that are zero |
 //! | CHAR(n) | without blanks at the end |
-//! | UUID, VARCHAR, BYTEA, large-value references | all; a reference is always long |
+//! | UUID, INTERVAL, VARCHAR, BYTEA, large-value references | all; a reference is always long |
 //! | NULL | none |
 //!
 //! Invariants: there is one compact record for each packed record, and it holds the same values. A value in the long part starts where the one before it

@@ -8,7 +8,7 @@ use super::expand::{extend_low, extend_sign};
 use super::layout::CompactLayout;
 use crate::data_type::Physical;
 use crate::row::layout::{ColumnLayout, get_decimal};
-use crate::{LargeValueRef, RecordError};
+use crate::{Interval, LargeValueRef, RecordError};
 
 impl CompactLayout {
     fn layout_of(&self, column: usize) -> Result<&ColumnLayout, RecordError> {
@@ -115,6 +115,16 @@ impl CompactLayout {
             extend_low(bytes, &mut all);
             f64::from_le_bytes(all)
         }))
+    }
+
+    /// INTERVAL.
+    ///
+    /// # Errors
+    /// As [`boolean`](Self::boolean).
+    pub fn interval(&self, record: &[u8], column: usize) -> Result<Option<Interval>, RecordError> {
+        let bytes = self.of_kind(record, column, |kind| kind == Physical::Interval)?;
+        let interval = |bytes: &[u8]| bytes.try_into().map(Interval::from_bytes).map_err(|_| RecordError::Value { column });
+        bytes.map(interval).transpose()
     }
 
     /// UUID.

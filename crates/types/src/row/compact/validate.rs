@@ -91,7 +91,7 @@ fn check(column: &ColumnLayout, index: usize, bytes: &[u8]) -> Result<usize, Rec
         }
         match column.physical {
             Physical::Real | Physical::Double => extend_low(bytes, all),
-            Physical::Uuid if bytes.len() < width => return Err(misfit),
+            Physical::Uuid | Physical::Interval if bytes.len() < width => return Err(misfit),
             _ => extend_sign(bytes, all),
         }
         column.check_fixed(index, all)?;

@@ -44,7 +44,7 @@ fn is_plain(value: &Value, data_type: &DataType) -> bool {
         Value::Int(_) => matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt),
         Value::Real(x) => x.is_finite(),
         Value::Double(x) => x.is_finite(),
-        Value::Null | Value::Text(_) | Value::Bytes(_) | Value::Uuid(_) => false,
+        Value::Null | Value::Text(_) | Value::Bytes(_) | Value::Uuid(_) | Value::Interval(_) => false,
     }
 }
 

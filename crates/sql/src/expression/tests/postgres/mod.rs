@@ -53,6 +53,11 @@ fn times() {
 }
 
 #[test]
+fn intervals() {
+    assert!(check(include_str!("intervals.txt")) >= 90);
+}
+
+#[test]
 fn logic_and_branches() {
     assert!(check(include_str!("logic.txt")) >= 70);
 }
