@@ -34,7 +34,31 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location();
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
     refuse_junk(&tokens)?;
+    let tokens = tokens.into_iter().map(printable).collect::<SqlResult<Vec<TokenWithSpan>>>()?;
     Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
+}
+
+/// What is kept as text (defaults, conditions, views) is printed by sqlparser, which takes two quotes side by side, and one behind a backslash, for escaped already: what it prints would be read as another text.
+/// As `E'...'` a literal comes back as it was. For names there is no other form.
+fn printable(token: TokenWithSpan) -> SqlResult<TokenWithSpan> {
+    let looks_escaped = |text: &str, quote: char| {
+        let mut before = '\0';
+        text.chars().any(|c| {
+            let found = c == quote && (before == quote || before == '\\');
+            before = c;
+            found
+        })
+    };
+    match token.token {
+        Token::SingleQuotedString(text) if looks_escaped(&text, '\'') => {
+            Ok(TokenWithSpan { token: Token::EscapedStringLiteral(text), span: token.span })
+        }
+        Token::Word(word) if word.quote_style == Some('"') && looks_escaped(&word.value, '"') => {
+            let found = SqlError::new("42602", "a name with two double quotes side by side, or one behind a backslash, is not supported");
+            Err(found.at(token.span.start.line, token.span.start.column))
+        }
+        _ => Ok(token),
+    }
 }
 
 /// A number ends where no letter follows: `1a` is none, nor a number with a name.

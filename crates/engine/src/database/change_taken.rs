@@ -12,7 +12,7 @@ use crate::objects::{PartitionedTable, partition_name, split_partition_name};
 use crate::table_space::{Table, TableAttributes};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::catalog::DefinedKind;
-use pagefold_types::Schema;
+use pagefold_types::{KeyRange, Schema};
 use std::sync::Arc;
 
 /// A table that was taken from another database.
@@ -30,6 +30,8 @@ pub struct TakenTable {
 #[derive(Debug, Default)]
 pub struct Dropped {
     schema: Option<Schema>,
+    /// Of a partition: its keys.
+    keys: Option<KeyRange>,
     /// Of the name of a partition: the partitioned table, and which indexes each of its partitions has.
     whole: Option<(u32, Vec<IndexAttributes>)>,
     /// Names of the indexes that went with it.
@@ -78,6 +80,7 @@ impl Change<'_> {
             } else if by.database.table_names().iter().any(|there| there == name) {
                 let table = defining.drop_table(by, name)?;
                 dropped.schema = Some(table.attributes().schema.clone());
+                dropped.keys = table.range().map(|range| range.keys.clone());
                 vec![table]
             } else {
                 Vec::new()
@@ -94,7 +97,7 @@ impl Change<'_> {
     /// A table of another database, or all partitions of a partitioned one, with the indexes, in the place of what was dropped. Where that had other columns, `replace` must say so.
     ///
     /// # Errors
-    /// When there is none, it has other columns than what was dropped, a name is taken by something else, a partition does not go with those that there are, or a page is damaged.
+    /// When there is none, it has other columns, or as a partition other keys, than what was dropped, a name is taken by something else, a partition does not go with those that there are, or a page is damaged.
     pub fn take_table(
         &mut self,
         from: &Database,
@@ -142,6 +145,12 @@ impl Change<'_> {
         let Some((whole, _)) = split_partition_name(name).filter(|_| table.range().is_some()) else {
             return Ok(vec![self.take_one(from, &table, None, None, progress)?]);
         };
+        let keys = table.range().map(|range| &range.keys);
+        if dropped.keys.as_ref().is_some_and(|now| Some(now) != keys) && !replace {
+            return Err(Error::Parameter(format!(
+                "table \"{name}\" had other keys then than it has now, as partitions were divided or put together since: rows of now would be lost; it is put in the place of that only if it is said so (--replace)"
+            )));
+        }
         match &dropped.whole {
             Some((live, shares)) => Ok(vec![self.take_one(from, &table, Some(*live), Some(shares), progress)?]),
             None => Err(Error::Parameter(format!("table \"{name}\" is a partition of \"{whole}\", which is not there: recover that"))),

@@ -305,7 +305,7 @@ impl Transaction<'_> {
         let snapshot = self.database.core.transactions.snapshot(self.state.id());
         let reading = Reading { serializable: None, read: None, ..self.reading(&snapshot) };
         let (mut walk, mut buffer) = (PageWalk::of(DataPages::of(table)), RowBuffer::default());
-        let bytes_max = if is_long { RECORD_BYTES_MAX - grows } else { usize::MAX };
+        let bytes_max = if is_long { RECORD_BYTES_MAX.saturating_sub(grows) } else { usize::MAX };
         let mut looking = Looking { table, plan, bytes_max, found: None, large: Vec::new() };
         while walk.step(&reading, table, &mut buffer, &mut looking)? {
             looking.look_at_large()?;
