@@ -4,6 +4,7 @@
 mod common;
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder, StringDictionaryBuilder};
+use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::i256;
@@ -208,11 +209,44 @@ fn natural_types_stand_for_all_sql_types() {
         "VARCHAR",
         "BYTEA",
         "UUID",
+        "INTERVAL",
     ];
     let columns = columns.iter().map(|t| pagefold_types::Column::new(*t, t.parse().unwrap(), true)).collect();
     let schema = pagefold_types::Schema::new(columns).unwrap();
     let table = TableSchema::from_schema(schema.clone());
     assert_eq!(*TableSchema::from_arrow(Arc::clone(table.arrow())).unwrap().schema(), schema);
+}
+
+/// Texts, with a note of what they are: written as PostgreSQL writes them, read in any form.
+#[test]
+fn intervals_are_texts() {
+    let note = HashMap::from([("pagefold:type".to_owned(), "INTERVAL".to_owned())]);
+    let texts = vec![Some("1 mon"), None, Some("30 days"), Some("-1 years +00:00:00.000001"), Some("P1DT2H")];
+    let arrays: [Arc<dyn Array>; 3] = [
+        Arc::new(StringArray::from(texts.clone())),
+        Arc::new(LargeStringArray::from(texts.clone())),
+        Arc::new(StringViewArray::from(texts)),
+    ];
+    for array in arrays {
+        let field = Field::new("span", array.data_type().clone(), true).with_metadata(note.clone());
+        let schema = Arc::new(Schema::new(vec![field]));
+        let table = TableSchema::from_arrow(Arc::clone(&schema)).unwrap();
+        assert_eq!(table.schema().columns()[0].data_type, DataType::Interval);
+        let batch = RecordBatch::try_new(schema, vec![array]).unwrap();
+        let back = common::through_records(&table, std::slice::from_ref(&batch), 32_767, ROWS);
+        let shown = arrow_cast::cast(back[0].column(0), &Arrow::Utf8).unwrap();
+        let expected = vec![Some("1 mon"), None, Some("30 days"), Some("-1 years +00:00:00.000001"), Some("1 day 02:00:00")];
+        assert_eq!(*shown.as_string::<i32>(), StringArray::from(expected));
+        assert_eq!(back[0].schema(), batch.schema());
+    }
+    let field = Field::new("odd one", Arrow::Utf8, true).with_metadata(note);
+    let schema = Arc::new(Schema::new(vec![field]));
+    let table = TableSchema::from_arrow(Arc::clone(&schema)).unwrap();
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["1 day", "soon"]))]).unwrap();
+    let layout = pagefold_types::RowLayout::new(table.schema()).unwrap();
+    let packer = pagefold_interchange::Packer::new(&table, &layout, vec![0], 1_000);
+    let error = packer.pack(&batch, &mut pagefold_types::PackedRows::default()).unwrap_err().to_string();
+    assert!(error.contains("\"odd one\"") && error.contains("\"soon\""), "{error}");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //!
 //! * the right side of `IS [NOT] DISTINCT FROM` ends before AND, OR and NOT: sqlparser takes all that follows;
 //! * a sign binds tighter than `^`, COLLATE and AT TIME ZONE, less than `::`;
+//! * `INTERVAL(2) '...'` is a literal with digits of a second, which sqlparser does not know;
 //! * `~~`, `~` and their like are operators as any other: tighter than LIKE and `=`, as tight as `||`.
 //!
 //! All else is asked of sqlparser's dialect.
 //!
 //! Invariant: `IS [NOT] DISTINCT FROM` comes out as an operator of its own, [`DISTINCT`] or [`NOT_DISTINCT`], which is written as it was read.
 
-use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -64,6 +65,19 @@ fn behind(tokens: &[TokenWithSpan], mut at: usize, words: &[Keyword]) -> Option<
     Some(at)
 }
 
+/// `INTERVAL(2) '...'`, as a cast of the text; `None` for what is another form.
+fn interval_with_digits(parser: &mut Parser<'_>) -> Option<Expr> {
+    let at = |n: usize| &parser.peek_nth_token_ref(n).token;
+    let (Token::LParen, Token::Number(digits, _), Token::RParen, Token::SingleQuotedString(text)) = (at(1), at(2), at(3), at(4)) else {
+        return None;
+    };
+    let precision = Some(digits.parse().ok()?);
+    let text = Value::SingleQuotedString(text.clone()).with_span(parser.peek_nth_token_ref(4).span);
+    (0..5).for_each(|_| drop(parser.next_token()));
+    let data_type = DataType::Interval { fields: None, precision };
+    Some(Expr::Cast { kind: CastKind::Cast, expr: Box::new(Expr::Value(text)), data_type, array: false, format: None })
+}
+
 /// PostgreSQL's dialect.
 #[derive(Debug)]
 pub(crate) struct Postgres;
@@ -88,6 +102,7 @@ impl Dialect for Postgres {
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,
+            Token::Word(ref word) if word.keyword == Keyword::INTERVAL => return interval_with_digits(parser).map(Ok),
             _ => return None,
         };
         parser.next_token();

@@ -8,7 +8,7 @@ use crate::pool::PoolSettings;
 use crate::test_random::Random;
 use pagefold_codec::row::{DictionaryChoice, RowSample, TrainOptions, train_row_dictionary};
 use pagefold_io::{MemoryStorage, SimulatedClock};
-use pagefold_types::{Column, DataType, Predicate, Rid, Schema, Value, text};
+use pagefold_types::{Column, DataType, Interval, Predicate, Rid, Schema, Value, text};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ fn schema() -> Schema {
         Column::new("words", DataType::Varchar(None), true),
         Column::new("uuid", DataType::Uuid, true),
         Column::new("bytes", DataType::Bytea, true),
+        Column::new("span", DataType::Interval, true),
     ])
     .unwrap()
 }
@@ -63,6 +64,11 @@ fn row(random: &mut Random, id: i64, shape: usize) -> Vec<Value> {
     let words = if shape == 4 && random.index(25) == 0 { words + &"x".repeat(5000) } else { words };
     let real = [0.0, -0.0, f64::NAN, 1.5, bits as f64][random.index(5)];
     let (flag, bytes) = (random.index(3) > 0, n.to_le_bytes()[..random.index(4)].to_vec());
+    let months = (n % 5) as i32;
+    let span = match random.index(2) {
+        0 => Interval { months, days: 0, micros: 0 },
+        _ => Interval { months: 0, days: 30 * months, micros: i64::from(random.index(8) == 0) },
+    };
     vec![
         Value::Int(id),
         maybe(random, Value::Int(n)),
@@ -75,6 +81,8 @@ fn row(random: &mut Random, id: i64, shape: usize) -> Vec<Value> {
         maybe(random, Value::Text(words)),
         maybe(random, Value::Uuid([(n as u8) & 3; 16])),
         maybe(random, Value::Bytes(bytes)),
+        // Of equal values one in months, one in days.
+        maybe(random, Value::Interval(span)),
     ]
 }
 

@@ -4,7 +4,7 @@
 
 use crate::program::SLOTS;
 use crate::shape::{IndexShape, Shape, TableShape};
-use crate::values::{order, stored, variable_bytes};
+use crate::values::{micros, order, stored, variable_bytes};
 use pagefold_engine::database::{Durability, Isolation};
 use pagefold_engine::index::IndexFormat;
 use pagefold_types::{Rid, Value};
@@ -121,6 +121,7 @@ pub(crate) fn canonical(values: &[&Value]) -> Vec<u8> {
             Value::Text(text) => out.extend_from_slice(text.as_bytes()),
             Value::Bytes(bytes) => out.extend_from_slice(bytes),
             Value::Uuid(uuid) => out.extend(uuid),
+            Value::Interval(interval) => out.extend(micros(*interval).to_le_bytes()),
         }
         out.push(u8::from(matches!(value, Value::Null)));
         out.extend((out.len() as u64).to_le_bytes());

@@ -8,7 +8,7 @@ use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{ScanRequest, Transaction};
 use pagefold_engine::table_space::{BatchValues, RowBuffer, Table};
 use pagefold_engine::{Error, Result as EngineResult};
-use pagefold_types::{ColumnValue, DataType, KeyRange, LargeValueRef, Predicate, Rid, Value, ValueRef};
+use pagefold_types::{ColumnValue, DataType, Interval, KeyRange, LargeValueRef, Predicate, Rid, Value, ValueRef};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -400,6 +400,7 @@ fn from_bytes(bytes: &[u8], data_type: DataType) -> Value {
             Value::Decimal(i128::from_le_bytes(whole))
         }
         DataType::Uuid => Value::Uuid(bytes.try_into().unwrap()),
+        DataType::Interval => Value::Interval(Interval::from_bytes(bytes.try_into().unwrap())),
         DataType::Bytea => Value::Bytes(bytes.to_vec()),
         _ => Value::Text(String::from_utf8(bytes.to_vec()).unwrap()),
     }

@@ -1,7 +1,7 @@
 //! Values: how they order, when they are the same, which ones programs have. Written from the documentation of the order, not with its code.
 
 use crate::random::Random;
-use pagefold_types::{DataType, TimeUnit, Value};
+use pagefold_types::{DataType, Interval, TimeUnit, Value};
 use std::cmp::Ordering;
 
 /// The order of SQL: NaN is the greatest number and equals itself, -0 equals 0, text and bytes by their bytes, NULL last.
@@ -28,8 +28,14 @@ pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
         (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
         (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
+        (Value::Interval(a), Value::Interval(b)) => micros(*a).cmp(&micros(*b)),
         _ => panic!("{a:?} and {b:?} never meet"),
     }
+}
+
+/// What an interval is compared by: months of 30 days, days of 24 hours.
+pub(crate) fn micros(interval: Interval) -> i128 {
+    (i128::from(interval.months) * 30 + i128::from(interval.days)) * 86_400_000_000 + i128::from(interval.micros)
 }
 
 /// The same to the bit.
@@ -44,6 +50,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         (Value::Text(a), Value::Text(b)) => a == b,
         (Value::Bytes(a), Value::Bytes(b)) => a == b,
         (Value::Uuid(a), Value::Uuid(b)) => a == b,
+        (Value::Interval(a), Value::Interval(b)) => (a.months, a.days, a.micros) == (b.months, b.days, b.micros),
         _ => false,
     }
 }
@@ -85,7 +92,7 @@ pub(crate) fn shown_row(row: &[Value]) -> String {
     format!("[{}]", row.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
-pub(crate) const TYPES: [DataType; 26] = [
+pub(crate) const TYPES: [DataType; 27] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -112,6 +119,7 @@ pub(crate) const TYPES: [DataType; 26] = [
     DataType::Varchar(Some(10)),
     DataType::Bytea,
     DataType::Uuid,
+    DataType::Interval,
 ];
 
 /// The least value of a type that programs are shrunk to.
@@ -124,6 +132,7 @@ pub(crate) fn simplest(data_type: DataType) -> Value {
         DataType::Char(_) | DataType::Varchar(_) => Value::Text(String::new()),
         DataType::Bytea => Value::Bytes(Vec::new()),
         DataType::Uuid => Value::Uuid([0; 16]),
+        DataType::Interval => Value::Interval(Interval::ZERO),
         _ => Value::Int(0),
     }
 }
@@ -228,6 +237,15 @@ pub(crate) fn value(random: &mut Random, data_type: DataType, nullable: bool, la
             6 => [255; 16],
             _ => std::array::from_fn(|_| random.next() as u8),
         }),
+        DataType::Interval => Value::Interval(match how {
+            // Equal ones that are not the same.
+            0..2 => Interval { months: few as i32, ..Interval::ZERO },
+            2..4 => Interval { days: few as i32 * 30, ..Interval::ZERO },
+            4..6 => Interval { micros: few * 30 * 86_400_000_000, ..Interval::ZERO },
+            6 => Interval { months: i32::MAX, days: i32::MAX, micros: i64::MAX },
+            7 => Interval { months: i32::MIN, days: i32::MIN, micros: i64::MIN },
+            _ => Interval { months: random.next() as i32, days: random.next() as i32, micros: random.next() as i64 },
+        }),
         DataType::Time { unit } => {
             let day = 86_400 * [1, 1_000, 1_000_000, 1_000_000_000][unit as usize];
             Value::Int(match how {
@@ -277,6 +295,7 @@ pub(crate) fn varied(value: &Value, data_type: DataType, i: usize) -> Value {
             uuid[3] = uuid[3].wrapping_add(i as u8);
             Value::Uuid(uuid)
         }
+        (Value::Interval(interval), _) => Value::Interval(Interval { micros: interval.micros.wrapping_add(by), ..*interval }),
         _ => value.clone(),
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod intervals;
 mod spans;
 
 use pagefold::{

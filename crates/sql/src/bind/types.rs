@@ -67,21 +67,6 @@ pub(crate) fn data_type(written: &ast::DataType) -> SqlResult<DataType> {
     }
 }
 
-/// The type of a column.
-pub(crate) fn of_column(written: &ast::DataType) -> SqlResult<DataType> {
-    let found = data_type(written)?;
-    no_interval(&found)?;
-    Ok(found)
-}
-
-/// Columns have no intervals yet.
-pub(crate) fn no_interval(data_type: &DataType) -> SqlResult<()> {
-    match data_type {
-        DataType::Interval => Err(SqlError::unsupported("a column of type interval")),
-        _ => Ok(()),
-    }
-}
-
 /// Units, and digits of a second, of INTERVAL; `None` for other types.
 pub(crate) fn interval(written: &ast::DataType) -> Option<(Fields, Option<u8>)> {
     use ast::IntervalFields as Written;

@@ -132,7 +132,7 @@ impl Defining<'_> {
         if types::is_serial(&definition.data_type) {
             return Err(SqlError::unsupported("adding a SERIAL column"));
         }
-        let data_type = types::of_column(&definition.data_type)?;
+        let data_type = types::data_type(&definition.data_type)?;
         let (mut nullable, mut default, mut checks, mut is_unique) = (true, None, Vec::new(), false);
         let mut foreign_keys = Vec::new();
         for option in &definition.options {
@@ -280,7 +280,7 @@ impl Defining<'_> {
             AlterColumnOperation::DropNotNull if own.nullable => Ok(()),
             AlterColumnOperation::DropNotNull => self.change(table, &[TableChange::DropNotNull(name)]),
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
-                let data_type = types::of_column(data_type)?;
+                let data_type = types::data_type(data_type)?;
                 self.refuse_type_of_key(table, column, &data_type)?;
                 self.change(table, &[TableChange::SetType { column: name, data_type }])
             }

@@ -155,7 +155,7 @@ impl Defining<'_> {
         if said.columns.iter().any(|column| column.name == name) {
             return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")).at_span(definition.name.span));
         }
-        let data_type = types::of_column(&definition.data_type).at_span(definition.name.span)?;
+        let data_type = types::data_type(&definition.data_type).at_span(definition.name.span)?;
         said.columns.push(Column::new(name.clone(), data_type, true));
         let at = said.columns.len() - 1;
         if types::is_serial(&definition.data_type) {
@@ -299,7 +299,6 @@ impl Defining<'_> {
             if said.columns.iter().any(|column| column.name == name) {
                 return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
             }
-            types::no_interval(&output.data_type)?;
             said.columns.push(Column::new(name, output.data_type, true));
         }
         self.make(said, options, None)?;

@@ -30,7 +30,7 @@ impl PartialEq for Placed {
 
 /// One side of a comparison: a value, or a column.
 ///
-/// Made `From` numbers, texts, bytes, truth values, `Option`s of them (`None` is NULL) and [`ColumnName`](super::ColumnName). What it means follows from the
+/// Made `From` numbers, texts, bytes, truth values, intervals, `Option`s of them (`None` is NULL) and [`ColumnName`](super::ColumnName). What it means follows from the
 /// column that it is compared with: a number is a number for columns of any number type, compared exactly; a text is read as a value of the column's
 /// type, such as `"1995-06-17"` for a DATE. A floating-point number is the shortest decimal number that reads as it: `0.1` is 0.1, also for a DECIMAL.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,12 @@ macro_rules! floats {
     )*};
 }
 floats!(f32 f64);
+
+impl From<crate::Interval> for Operand {
+    fn from(interval: crate::Interval) -> Operand {
+        Operand(Atom::Text(crate::text::to_text(crate::ValueRef::Interval(interval), &crate::DataType::Interval)))
+    }
+}
 
 impl From<bool> for Operand {
     fn from(value: bool) -> Operand {

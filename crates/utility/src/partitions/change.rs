@@ -140,7 +140,7 @@ pub fn merge_partitions(database: &Database, table: &str, partitions: &[String],
     let whole = change.lock_partitioned_table(table)?;
     let old = partitions.iter().map(|name| Ok(whole.partition(name)?)).collect::<Result<Vec<&RangePartition>>>()?;
     let follow = old.windows(2).all(|pair| pair[0].keys().end.as_ref() == Some(&pair[1].keys().start));
-    let place = |partition: &RangePartition| whole.partitions().iter().position(|own| own.object_id() == partition.object_id());
+    let place = |partition: &RangePartition| whole.partitions().iter().position(|own| own.name() == partition.name());
     let are_side_by_side = |pair: &[&RangePartition]| place(pair[0]).map(|at| at + 1) == place(pair[1]);
     if !follow && old.windows(2).all(are_side_by_side) {
         let why = "between them are keys that no partition has, since one was dropped: LOAD --replace of the table closes such a gap";
