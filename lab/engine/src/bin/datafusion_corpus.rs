@@ -80,7 +80,7 @@ fn shown(value: &Value, data_type: &DataType) -> String {
             let text = text::to_text(value.as_ref(), data_type);
             match data_type {
                 DataType::Timestamp { .. } => without_zeros(&text.replacen(' ', "T", 1)),
-                DataType::Time => without_zeros(&text),
+                DataType::Time { .. } => without_zeros(&text),
                 _ => text,
             }
         }
