@@ -26,6 +26,7 @@ mod reading;
 mod renewal;
 mod row_places;
 mod scratch;
+mod shadow;
 mod statistics;
 mod table_build;
 mod transaction;
@@ -60,8 +61,9 @@ pub use partitioned::{PartitionSpec, limit_key};
 pub use read_view::{Part, PartOrder, PartRows, PartScan, ReadView, RowScan, Scan, ScanRequest};
 pub use renewal::Renewal;
 pub use row_places::RowAt;
+pub use shadow::Target;
 pub use statistics::GatheredStatistics;
-pub use table_build::{DRAIN, TableBuild, TableBuildCounts, Target};
+pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
 pub use transaction::{
     Durability, IndexChange, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, TableChange, Transaction,
     TransactionOptions,
