@@ -15,11 +15,14 @@ fuzz_target!(|data: &[u8]| {
     let frame = Frame { fixed_key_bytes, shared, head };
     let Ok(block) = Block::read(bytes, bytes.len(), frame) else { return };
     let _ = (block.lower_bound(b"key"), block.lower_bound_pair(&[], 9), block.find(&[0; 9]), block.rid(77), block.validate());
-    let mut entries = Entries::new();
+    let (mut entries, mut rids) = (Entries::new(), Vec::new());
+    let has_rids = block.rids(&mut rids).is_ok();
+    assert!(rids.len() <= PAIRS_MAX);
     if block.decode(&mut entries).is_err() {
         return;
     }
     block.validate().expect("decoded");
+    assert!(has_rids && rids == entries.all_rids());
     assert!(entries.pair_count() <= PAIRS_MAX);
     let pairs: Vec<(&[u8], u64)> = entries.pairs().collect();
     assert!(pairs.windows(2).all(|p| p[0] < p[1]));

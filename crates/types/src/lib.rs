@@ -28,4 +28,4 @@ pub use row::{
     LargeValueRef, PackedRow, PackedRows, RECORD_BYTES_MAX, RowConversion, RowLayout, record_value, value_record,
 };
 pub use schema::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, Column, Schema};
-pub use value::{Value, ValueRef, excerpt};
+pub use value::{Value, ValueRef, excerpt, push_value};

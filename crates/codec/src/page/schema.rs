@@ -129,15 +129,22 @@ impl PageSchema {
     pub fn record_ints<'r>(&self, column: usize, records: impl Iterator<Item = &'r [u8]>, out: &mut Vec<i64>) -> bool {
         let column = &self.columns[column];
         let Class::Int { width } = column.class else { panic!("an integer column") };
-        let (at, width) = (column.at, usize::from(width));
-        let shift = 64 - 8 * width as u32;
-        for record in records {
-            if record.len() < at + width {
-                return false;
+        let at = column.at;
+        match width {
+            8 => append_ints(records, at, i64::from_le_bytes, out),
+            4 => append_ints(records, at, |bytes| i32::from_le_bytes(bytes).into(), out),
+            2 => append_ints(records, at, |bytes| i16::from_le_bytes(bytes).into(), out),
+            width => {
+                let (width, shift) = (usize::from(width), 64 - 8 * u32::from(width));
+                for record in records {
+                    if record.len() < at + width {
+                        return false;
+                    }
+                    out.push((load(record, at) << shift) as i64 >> shift);
+                }
+                true
             }
-            out.push((load(record, at) << shift) as i64 >> shift);
         }
-        true
     }
 
     /// The bytes in any other column of a packed record, and whether they are a reference to a large value; `None` when the record is damaged.
@@ -168,6 +175,22 @@ impl PageSchema {
     pub fn is_int(&self, column: usize) -> bool {
         matches!(self.columns[column].class, Class::Int { .. })
     }
+}
+
+/// Appends the numbers of a width at a place of records. False when one is too short.
+#[inline(always)]
+fn append_ints<'r, const WIDTH: usize>(
+    records: impl Iterator<Item = &'r [u8]>,
+    at: usize,
+    number: impl Fn([u8; WIDTH]) -> i64,
+    out: &mut Vec<i64>,
+) -> bool {
+    out.reserve(records.size_hint().0);
+    for record in records {
+        let Some(bytes) = record.get(at..).and_then(<[u8]>::first_chunk) else { return false };
+        out.push(number(*bytes));
+    }
+    true
 }
 
 /// The bytes of a CHAR without the blanks at their end.

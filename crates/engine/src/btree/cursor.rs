@@ -13,9 +13,10 @@ use pagefold_format::index::leaf::{self, Leaf, Place};
 use pagefold_format::index::leaf_view::LeafView;
 use pagefold_format::index::non_leaf::NonLeaf;
 use pagefold_format::index::prefix::PrefixLeaf;
-use pagefold_format::index::prefix::reader::PlaceReader;
+use pagefold_format::index::prefix::reader::{BlockRids, PlaceReader};
 use pagefold_format::page::{self, PageType};
 use pagefold_types::{KeyRange, Rid};
+use std::cell::Cell;
 
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,43 @@ pub struct Cursor<'a> {
     position: Position,
 }
 
+thread_local! {
+    /// Memory of a copy that is not needed any more: most cursors copy one leaf, and an allocator takes longer for a page than the copy does.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The bytes of a leaf.
+#[derive(Debug, Default)]
+struct LeafCopy(Vec<u8>);
+
+impl LeafCopy {
+    fn take(&mut self, page: &[u8]) {
+        if self.0.capacity() == 0 {
+            self.0 = SPARE.take();
+        }
+        self.0.clear();
+        self.0.extend_from_slice(page);
+    }
+}
+
+impl std::ops::Deref for LeafCopy {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for LeafCopy {
+    fn drop(&mut self) {
+        let spare = std::mem::take(&mut self.0);
+        if spare.capacity() > 0 {
+            // While a thread ends there is nowhere to keep it.
+            let _ = SPARE.try_with(|kept| kept.set(spare));
+        }
+    }
+}
+
 /// Where a cursor is, without its tree: for who holds the index otherwise.
 #[derive(Debug)]
 pub(crate) struct Position {
@@ -70,9 +108,10 @@ pub(crate) struct Position {
     direction: Direction,
     next: Next,
     /// Copy of the current leaf.
-    page: Vec<u8>,
+    page: LeafCopy,
     /// Where the cursor is, if the current leaf is a prefix leaf.
     reader: PlaceReader,
+    block: BlockRids,
     from: Place,
     to: Place,
     leaves: u64,
@@ -135,8 +174,9 @@ impl Position {
             next: Next::of(&range, direction),
             range,
             direction,
-            page: Vec::new(),
+            page: LeafCopy::default(),
             reader: PlaceReader::new(),
+            block: BlockRids::default(),
             from: Place::default(),
             to: Place::default(),
             leaves: 0,
@@ -218,6 +258,36 @@ impl Position {
         Ok(self.reader.pair())
     }
 
+    /// Goes behind as many entries of the copied leaf as `most`, until `take` refuses one, and appends their RIDs; their keys are not looked at. How many it took; none of a cursor that goes backward.
+    #[inline]
+    pub(crate) fn take_rids(
+        &mut self,
+        tree: &BTree<'_>,
+        most: usize,
+        rids: &mut Vec<Rid>,
+        mut take: impl FnMut(Rid) -> Result<bool>,
+    ) -> Result<usize> {
+        if self.direction == Direction::Backward || self.from >= self.to {
+            return Ok(0);
+        }
+        let view = LeafView::new(&self.page);
+        let damaged = |e: FormatError| tree.damaged(page::page_number(&self.page), e);
+        let first = rids.len();
+        let behind = view.rids(self.from, self.to, most, &mut self.block, rids).map_err(damaged)?;
+        let mut end = first;
+        while end < rids.len() && take(rids[end])? {
+            end += 1;
+        }
+        let taken = end - first;
+        if end == rids.len() {
+            self.from = behind;
+            return Ok(taken);
+        }
+        rids.truncate(first);
+        self.from = view.rids(self.from, self.to, taken, &mut self.block, rids).map_err(damaged)?;
+        Ok(taken)
+    }
+
     /// Whether the next entry comes from a leaf that is not copied yet.
     #[inline]
     pub(crate) fn is_between_leaves(&self) -> bool {
@@ -241,9 +311,9 @@ impl Position {
             self.next = Next::Done;
             return Ok(false);
         };
-        self.page.clear();
-        self.page.extend_from_slice(&page);
+        self.page.take(&page);
         self.reader.reset();
+        self.block.reset();
         drop(page);
         self.leaves += 1;
         self.bound(fences);

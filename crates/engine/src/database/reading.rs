@@ -201,9 +201,14 @@ impl Reading<'_> {
     /// May the entry that an index has for a row be that of a key which the row had or will have, or of a row that the snapshot does not see? `removals` was read before the leaf was.
     #[inline]
     fn is_doubtful(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
+        self.core.versions.page_may_have(table.object_id, rid) || self.may_be_leftover(table, index, rid, removals)
+    }
+
+    /// May it be of a key that the row does not have any more, or of a row that is gone, though no version says so?
+    #[inline]
+    fn may_be_leftover(&self, table: &Table, index: &Index, rid: Rid, removals: u64) -> bool {
         // Of a former index the entries of deleted rows stay when these go.
         index.lifetime.has_ended()
-            || self.core.versions.page_may_have(table.object_id, rid)
             || self.core.leftovers.may_be_left(index.object_id, rid, removals)
             || self.core.leftovers.may_be_left(table.object_id, rid, removals)
     }
@@ -267,6 +272,27 @@ impl Entries {
         if self.position.is_between_leaves() {
             self.removals = reading.core.leftovers.removals();
         }
+    }
+
+    /// The RIDs of the next entries of the current leaf, as many as `most`, that are not doubtful; it is noted that their rows are read. None where the next entry is doubtful.
+    pub(super) fn next_settled(
+        &mut self,
+        reading: &Reading<'_>,
+        (table, index): (&Table, &Index),
+        most: usize,
+        rids: &mut Vec<Rid>,
+    ) -> Result<usize> {
+        let removals = self.removals;
+        let mut settled_page = None;
+        self.position.take_rids(&index.tree(), most, rids, |rid| {
+            reading.note_row(table, rid)?;
+            let page = Some((rid.partition(), rid.page()));
+            if page != settled_page && reading.core.versions.page_may_have(table.object_id, rid) {
+                return Ok(false);
+            }
+            settled_page = page;
+            Ok(!reading.may_be_leftover(table, index, rid, removals))
+        })
     }
 
     /// The next entry, and whether it is doubtful; it is noted that its row is read.

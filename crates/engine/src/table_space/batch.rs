@@ -16,6 +16,8 @@ const ROWS: usize = 1024;
 const ROWS_LOOKED_AT: usize = 16 * 1024;
 /// Records that wait until they are taken apart: as many as a word has bits.
 const WAITING: usize = 64;
+/// As many columns of numbers take less when each record is taken apart than when it waits for others.
+const NUMBERS_MAX: usize = 4;
 /// Bytes of strings in a batch; what one page holds may come on top.
 const BYTES_MAX: usize = 1 << 30;
 /// Memory that a column of bytes has before it has any, at most.
@@ -45,6 +47,8 @@ pub struct BatchColumn {
     values: BatchValues,
     validity: Bitmap,
     nulls: usize,
+    /// Of a batch of numbers: which of the rows that wait are NULL.
+    waiting_nulls: u64,
 }
 
 impl BatchColumn {
@@ -89,6 +93,8 @@ impl BatchColumn {
 #[derive(Debug)]
 pub struct ColumnBatch {
     columns: Vec<BatchColumn>,
+    /// Few columns, all of numbers: values are taken from each record at once.
+    are_numbers: bool,
     /// Of each row, if they were asked for.
     rids: Option<Vec<Rid>>,
     /// Those that wait among them.
@@ -109,6 +115,8 @@ pub(crate) struct BatchSizes {
 struct Waiting {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Of a batch of numbers, whose columns have all but whether they are NULL.
+    numbers: usize,
 }
 
 impl Waiting {
@@ -120,6 +128,7 @@ impl Waiting {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.numbers = 0;
     }
 }
 
@@ -130,25 +139,49 @@ impl ColumnBatch {
     /// When the table has no such column.
     pub(crate) fn new(table: &Table, columns: &[usize], sizes: &BatchSizes) -> Result<ColumnBatch> {
         let (schema, rows) = (table.decoder.columns(), sizes.rows);
+        table.check_columns(columns)?;
         let columns = columns.iter().enumerate().map(|(at, number)| {
-            if *number >= schema.column_count() {
-                return Err(Error::Value(format!("{}: no column number {number}", table.object())));
-            }
             let values = if schema.is_int(*number) {
                 BatchValues::Ints(Vec::with_capacity(rows))
             } else {
                 let bytes = Vec::with_capacity(sizes.bytes.get(at).copied().unwrap_or(0));
                 BatchValues::Bytes { bytes, ends: Vec::with_capacity(rows), large: Bitmap::with_capacity(rows) }
             };
-            Ok(BatchColumn {
+            BatchColumn {
                 number: *number,
                 physical: table.layout.data_type(*number).physical(),
                 values,
                 validity: Bitmap::with_capacity(rows),
                 nulls: 0,
-            })
+                waiting_nulls: 0,
+            }
         });
-        Ok(ColumnBatch { columns: columns.collect::<Result<_>>()?, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
+        let columns: Vec<BatchColumn> = columns.collect();
+        let are_numbers = columns.len() <= NUMBERS_MAX && columns.iter().all(|column| matches!(column.values, BatchValues::Ints(_)));
+        Ok(ColumnBatch { columns, are_numbers, rids: None, rows: 0, looked_at: 0, waiting: Waiting::default() })
+    }
+
+    /// No rows; keeps the memory, and has some for as many rows as wait at most.
+    pub(crate) fn clear(&mut self) {
+        (self.rows, self.looked_at) = (0, 0);
+        self.waiting.clear();
+        self.rids.iter_mut().for_each(Vec::clear);
+        for column in &mut self.columns {
+            column.validity.clear();
+            (column.nulls, column.waiting_nulls) = (0, 0);
+            match &mut column.values {
+                BatchValues::Ints(ints) => {
+                    ints.clear();
+                    ints.reserve(WAITING);
+                }
+                BatchValues::Bytes { bytes, ends, large } => {
+                    bytes.clear();
+                    ends.clear();
+                    ends.reserve(WAITING);
+                    large.clear();
+                }
+            }
+        }
     }
 
     /// How large it is: the next one is so, too, about. One that is a little larger is not to be moved for that.
@@ -225,42 +258,117 @@ impl ColumnBatch {
             return Ok(());
         }
         self.rids.iter_mut().for_each(|rids| rids.push(rid));
+        if self.are_numbers {
+            return self.push_numbers(table, record);
+        }
         self.waiting.bytes.extend_from_slice(record);
         self.waiting.ends.push(self.waiting.bytes.len());
         self.rows += 1;
         if self.waiting.ends.len() < WAITING { Ok(()) } else { self.settle(table) }
     }
 
-    /// Takes the records that wait apart: column by column, as the values of one column are found in the same way in all of them.
+    fn push_numbers(&mut self, table: &Table, record: &[u8]) -> Result<()> {
+        let schema = table.decoder.columns();
+        let row = self.waiting.numbers;
+        for column in &mut self.columns {
+            let BatchValues::Ints(ints) = &mut column.values else { continue };
+            if !schema.record_ints(column.number, std::iter::once(record), ints) {
+                return Err(damaged_record(table));
+            }
+            column.waiting_nulls |= u64::from(schema.is_null(column.number, record)) << row;
+        }
+        self.rows += 1;
+        self.waiting.numbers += 1;
+        if self.waiting.numbers == WAITING {
+            self.settle_numbers();
+        }
+        Ok(())
+    }
+
+    fn settle_numbers(&mut self) {
+        let rows = std::mem::take(&mut self.waiting.numbers);
+        if rows == 0 {
+            return;
+        }
+        for column in &mut self.columns {
+            let nulls = std::mem::take(&mut column.waiting_nulls);
+            column.validity.append_word(!nulls, rows);
+            column.nulls += nulls.count_ones() as usize;
+        }
+    }
+
+    /// Adds rows by their records, which lie where they need no copy, as far as the filter lets them through.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    pub(super) fn push_records<'r>(
+        &mut self,
+        table: &Table,
+        records: impl Iterator<Item = (Rid, &'r [u8])>,
+        filter: Option<&Filter>,
+    ) -> Result<()> {
+        self.settle(table)?;
+        let mut chunk: [&[u8]; WAITING] = [&[]; WAITING];
+        let mut count = 0;
+        for (rid, record) in records {
+            self.looked_at += 1;
+            if !filter.map_or(Ok(true), |filter| filter.matches(table, record))? {
+                continue;
+            }
+            self.rids.iter_mut().for_each(|rids| rids.push(rid));
+            chunk[count] = record;
+            count += 1;
+            if count == WAITING {
+                self.append(table, &chunk)?;
+                count = 0;
+            }
+        }
+        self.append(table, &chunk[..count])
+    }
+
+    /// Takes the records that wait apart.
     ///
     /// # Errors
     /// When a record is damaged.
     pub(super) fn settle(&mut self, table: &Table) -> Result<()> {
-        let waiting = &self.waiting;
-        if waiting.ends.is_empty() {
+        self.settle_numbers();
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut chunk: [&[u8]; WAITING] = [&[]; WAITING];
+        chunk.iter_mut().zip(waiting.records()).for_each(|(place, record)| *place = record);
+        // They were counted when they came.
+        self.rows -= waiting.ends.len();
+        self.append(table, &chunk[..waiting.ends.len()])?;
+        self.waiting = waiting;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Adds at most as many rows as a word has bits: column by column, as the values of one column are found in the same way in all records.
+    fn append(&mut self, table: &Table, records: &[&[u8]]) -> Result<()> {
+        if records.is_empty() {
             return Ok(());
         }
         let schema = table.decoder.columns();
-        let damaged = || Error::Damaged { path: table.object(), reason: "a record that is too short".into() };
+        let records = || records.iter().copied();
+        let rows = records().len();
         for BatchColumn { number, values, validity, nulls, .. } in &mut self.columns {
             let column = *number;
-            let rows = waiting.ends.len();
             let null_bits = match schema.is_nullable(column) {
-                true => bits(waiting.records().map(|record| schema.is_null(column, record))),
+                true => bits(records().map(|record| schema.is_null(column, record))),
                 false => 0,
             };
             validity.append_word(!null_bits, rows);
             *nulls += null_bits.count_ones() as usize;
             match values {
                 BatchValues::Ints(ints) => {
-                    if !schema.record_ints(column, waiting.records(), ints) {
-                        return Err(damaged());
+                    if !schema.record_ints(column, records(), ints) {
+                        return Err(damaged_record(table));
                     }
                 }
                 BatchValues::Bytes { bytes, ends, large } => {
                     let mut large_bits = 0;
-                    for (row, record) in waiting.records().enumerate() {
-                        let (value, is_large) = schema.record_bytes(column, record).ok_or_else(damaged)?;
+                    for (row, record) in records().enumerate() {
+                        let (value, is_large) = schema.record_bytes(column, record).ok_or_else(|| damaged_record(table))?;
                         if null_bits >> row & 1 == 0 {
                             bytes.extend_from_slice(value);
                         }
@@ -271,7 +379,7 @@ impl ColumnBatch {
                 }
             }
         }
-        self.waiting.clear();
+        self.rows += rows;
         Ok(())
     }
 
@@ -324,6 +432,21 @@ impl ColumnBatch {
         let long = |column: &BatchColumn| matches!(&column.values, BatchValues::Bytes { bytes, .. } if bytes.len() > BYTES_MAX / 4);
         self.rows >= ROWS || self.looked_at >= ROWS_LOOKED_AT || self.columns.iter().any(long)
     }
+}
+
+impl Table {
+    /// Refuses columns that are not there.
+    pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<()> {
+        match columns.iter().find(|column| **column >= self.layout.column_count()) {
+            Some(column) => Err(Error::Value(format!("{}: no column number {column}", self.object()))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn damaged_record(table: &Table) -> Error {
+    Error::Damaged { path: table.object(), reason: "a record that is too short".into() }
 }
 
 /// Bit i: what the i-th is.

@@ -5,7 +5,7 @@
 use super::batch::{BatchColumn, BatchValues, ColumnBatch};
 use super::table::Table;
 use crate::{Error, Result};
-use pagefold_types::{Interval, LargeValueRef, Physical, Value};
+use pagefold_types::{Interval, LargeValueRef, Physical, Value, push_value};
 
 impl ColumnBatch {
     /// Puts the values of a row behind others, as [`Table::values_into`] does of its record.
@@ -19,17 +19,20 @@ impl ColumnBatch {
     pub fn values_into(&self, table: &Table, row: usize, values: &mut Vec<Value>) -> Result<()> {
         for column in self.columns() {
             if column.null_count() > 0 && !column.validity().get(row) {
-                values.push(Value::Null);
+                push_value(values, Value::Null);
                 continue;
             }
             match (column.values(), column.physical()) {
-                (BatchValues::Ints(ints), Physical::Int { .. }) => values.push(Value::Int(ints[row])),
-                (BatchValues::Ints(ints), Physical::Decimal { .. }) => values.push(Value::Decimal(ints[row].into())),
-                (BatchValues::Ints(ints), physical) => values.push(number(ints[row], physical)),
+                (BatchValues::Ints(ints), Physical::Int { .. }) => push_value(values, Value::Int(ints[row])),
+                (BatchValues::Ints(ints), Physical::Decimal { .. }) => push_value(values, Value::Decimal(ints[row].into())),
+                (BatchValues::Ints(ints), physical) => push_value(values, number(ints[row], physical)),
                 (BatchValues::Bytes { bytes, ends, large }, physical) => {
                     let start = row.checked_sub(1).map_or(0, |before| ends[before] as usize);
                     let bytes = &bytes[start..ends[row] as usize];
-                    values.push(if large.get(row) { large_value(table, column, bytes)? } else { value(table, column, bytes, physical)? });
+                    push_value(
+                        values,
+                        if large.get(row) { large_value(table, column, bytes)? } else { value(table, column, bytes, physical)? },
+                    );
                 }
             }
         }

@@ -342,6 +342,9 @@ fn ask_records(table: &Table, area: &ColumnArea<'_>, condition: &Predicate, aske
     Ok(())
 }
 
+/// Fewer rows than these are not read column by column.
+const ROWS_TOGETHER_MIN: usize = 4;
+
 /// Which rows of the column part of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum AreaRows {
@@ -349,10 +352,31 @@ pub(crate) enum AreaRows {
     AtHome,
     /// Those of these slots.
     Slots(Range<u16>),
+    /// These, by their numbers there.
+    These(Bitmap),
+}
+
+/// As many of these slots, from the first on, as have rows in the column part that follow each other there: which these are, and how many. `None` where they are too few to be read together.
+pub(super) fn rows_in_order(area_rows: usize, page: &DataPage<'_>, slots: impl Iterator<Item = u16> + Clone) -> Option<(AreaRows, usize)> {
+    let mut next = 0;
+    let rows = page.area_rows(slots.clone()).map_while(|row| {
+        let row = usize::from(row?);
+        (next <= row && row < area_rows).then(|| next = row + 1)
+    });
+    let count = rows.count();
+    if count < ROWS_TOGETHER_MIN {
+        return None;
+    }
+    let mut these = Bitmap::new(area_rows, false);
+    page.area_rows(slots).take(count).flatten().for_each(|row| these.set(row.into(), true));
+    Some((AreaRows::These(these), count))
 }
 
 /// The rows of its slots that a page has in its column part.
 pub(super) fn rows_there(area: &ColumnArea<'_>, page: &DataPage<'_>, rows: &AreaRows) -> Bitmap {
+    if let AreaRows::These(these) = rows {
+        return these.clone();
+    }
     let any = matches!(rows, AreaRows::AtHome) && page.ranges().is_empty();
     let all = any && page.entries().next().is_none() && usize::from(page.row_count()) == area.rows();
     if let Some(words) = page.slots_in_area().filter(|_| any && !all) {

@@ -4,6 +4,7 @@
 //! - a row is found with at most one hop from its home, or from the page that hosts it;
 //! - what comes out has passed the checksum of its page, but the record itself is not trusted: readers check it.
 
+use super::attributes::Method;
 use super::table::Table;
 use crate::data_set::DataSet;
 use crate::pool::{Access, SharedPage};
@@ -28,7 +29,9 @@ impl RowBuffer {
     /// For reading only these columns of a table's rows, which can be much faster: records are then to be read there only, and mean nothing elsewhere.
     #[must_use]
     pub fn for_columns(table: &Table, columns: &[usize]) -> RowBuffer {
-        RowBuffer { bytes: Vec::new(), wanted: table.decoder.wanted(columns), columns: Some(columns.len()) }
+        // Rows that lie as their records are not decoded, but for those from before the table was altered.
+        let wanted = if table.attributes.method == Method::None { None } else { table.decoder.wanted(columns) };
+        RowBuffer { bytes: Vec::new(), wanted, columns: Some(columns.len()) }
     }
 }
 

@@ -30,10 +30,16 @@ pub(crate) trait RowSink<E> {
         Ok(false)
     }
 
+    /// Rows that lie on a page as their records; false: they are to come one by one.
+    fn records<'r>(&mut self, records: impl Iterator<Item = (Rid, &'r [u8])>) -> Result<bool, E> {
+        let _ = records;
+        Ok(false)
+    }
+
     /// All of a page by row that is the same for every snapshot, by partition and number; false: its rows are to come one by one.
-    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> bool {
+    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> Result<bool, E> {
         let _ = (place, bytes);
-        false
+        Ok(false)
     }
 }
 
@@ -64,6 +70,18 @@ impl RowSink<Error> for Gathering<'_> {
             return Ok(false);
         }
         self.batch.push_area(self.table, area, page, rows, self.filter).map(|()| true)
+    }
+
+    /// Records that lie there as they are need no copy.
+    fn page(&mut self, (partition, number): (u16, u32), bytes: &[u8]) -> Result<bool, Error> {
+        match DataPage::new(bytes).raw_records().filter(|_| self.table.decoder.layout() == 0) {
+            Some(records) => self.records(records.map(|(slot, record)| (Rid::new(partition, number, slot), record))),
+            None => Ok(false),
+        }
+    }
+
+    fn records<'r>(&mut self, records: impl Iterator<Item = (Rid, &'r [u8])>) -> Result<bool, Error> {
+        self.batch.push_records(self.table, records, self.filter).map(|()| true)
     }
 }
 
@@ -139,12 +157,12 @@ impl RowSink<Error> for Copying<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> bool {
+    fn page(&mut self, place: (u16, u32), bytes: &[u8]) -> Result<bool, Error> {
         let is_taken = self.filter.is_none();
         if is_taken {
             self.page.take(self.table, place, bytes);
         }
-        is_taken
+        Ok(is_taken)
     }
 }
 
@@ -265,13 +283,19 @@ impl Table {
         rows: &AreaRows,
         sink: &mut impl RowSink<E>,
     ) -> Result<bool, E> {
-        // Rows of another layout come one by one.
+        match self.own_area(data_set, number, page)? {
+            Some(area) => sink.area(&area, page, rows),
+            None => Ok(false),
+        }
+    }
+
+    /// The column part of a page; `None` without one, and of another layout than the table's: rows of these come one by one.
+    pub(super) fn own_area<'p>(&'p self, data_set: &DataSet, number: u32, page: &DataPage<'p>) -> Result<Option<ColumnArea<'p>>, Error> {
         let is_own = |part: &ColumnPart<'_>| !part.area().is_empty() && part.layout() == self.decoder.layout();
-        let Some(part) = page.column_part().filter(is_own) else { return Ok(false) };
+        let Some(part) = page.column_part().filter(is_own) else { return Ok(None) };
         let version = Some(part.dictionary()).filter(|version| *version != 0);
         let dictionary = version.and_then(|version| self.dictionaries.tokens_of(version));
-        let area = self.decoder.area(part, dictionary).map_err(|e| self.undecodable(data_set, number, version, e))?;
-        sink.area(&area, page, rows)
+        self.decoder.area(part, dictionary).map(Some).map_err(|e| self.undecodable(data_set, number, version, e))
     }
 
     /// Asks for the pages of rows that will be read soon (list prefetch).

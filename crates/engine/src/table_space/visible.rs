@@ -7,7 +7,7 @@
 //! - a row is found by way of its home page, wherever it has moved: versions are kept under the home RID, and only its latch makes page and versions agree;
 //! - a row without versions is the same for every snapshot.
 
-use super::filter::{AreaRows, rows_there};
+use super::filter::{AreaRows, rows_in_order, rows_there};
 use super::read::{RowBuffer, check_type};
 use super::row_image;
 use super::scan::RowSink;
@@ -156,13 +156,12 @@ impl Table {
     /// When the page is damaged, or the sink fails.
     pub(crate) fn read_settled_of_page<E: From<Error>>(
         &self,
-        rids: impl Iterator<Item = Rid>,
+        mut rids: impl Iterator<Item = Rid> + Clone,
         buffer: &mut RowBuffer,
         sink: &mut impl RowSink<E>,
         done: &mut usize,
     ) -> std::result::Result<ControlFlow<()>, E> {
-        let mut rids = rids.peekable();
-        let Some(first) = rids.peek().copied() else { return Ok(ControlFlow::Continue(())) };
+        let Some(first) = rids.clone().next() else { return Ok(ControlFlow::Continue(())) };
         let data_set = self.partition(first.partition())?;
         let number = first.page();
         let page = self.data_page(data_set, number)?;
@@ -175,8 +174,29 @@ impl Table {
         let plain_slots = if view.has_columns() { 0 } else { view.slot_count() };
         let dictionary = forms::dictionary_of(version).and_then(|version| self.dictionaries.tokens_of(version));
         let (own, layout) = (self.decoder.layout(), forms::layout_of(version));
+        if own == 0
+            && let Some(records) = view.raw_records_of(rids.clone().map(Rid::slot))
+            && sink.records(records.map(|(slot, record)| (Rid::new(first.partition(), number, slot), record)))?
+        {
+            *done = rids.count();
+            data_set.counters.getpages.add_snapshot_lookups(*done, buffer.column_count(self));
+            return Ok(ControlFlow::Continue(()));
+        }
         let mut flow = ControlFlow::Continue(());
-        for rid in rids {
+        let mut area = self.own_area(data_set, number, &view)?;
+        loop {
+            // Rows of the column part, as long as they follow each other.
+            if let Some(known) = &area
+                && let Some((rows, count)) = rows_in_order(known.rows(), &view, rids.clone().map(Rid::slot))
+            {
+                if sink.area(known, &view, &rows)? {
+                    *done += count;
+                    rids.nth(count - 1);
+                } else {
+                    area = None;
+                }
+            }
+            let Some(rid) = rids.next() else { break };
             let plain = if rid.slot() < plain_slots { view.plain_row(rid.slot()) } else { None };
             match plain {
                 Some((StoredKind::Raw, record)) if own == 0 => flow = sink.row(rid, record)?,
@@ -243,7 +263,7 @@ impl Table {
             versions.of_page(self.object_id, partition, page_number, snapshot, changed, |_, by| unseen(by)).map_err(Error::from)?;
         // A page without versions is the same for every snapshot.
         let is_settled = changed.is_empty() && others == Seen::Current;
-        if is_settled && !DataPage::new(&page).has_columns() && sink.page((partition, page_number), &page) {
+        if is_settled && !DataPage::new(&page).has_columns() && sink.page((partition, page_number), &page)? {
             return Ok(ControlFlow::Continue(()));
         }
         // Where other pages host rows of this one, it has to stay as it is until these are

@@ -3,9 +3,9 @@
 use crate::world::{Form, Random, Rows, Scans, World, all_keys, keys_from, parts};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{ReadView, RowScan, ScanRequest, Transaction};
+use pagefold_engine::database::{ReadView, RowScan, Scan, ScanRequest, Transaction};
 use pagefold_engine::index::{Index, IndexFormat};
-use pagefold_engine::table_space::Method;
+use pagefold_engine::table_space::{ColumnBatch, Method, Table};
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, Value, ValueRef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,56 @@ fn scans(world: &World, view: &ReadView) -> Vec<(&'static str, RowScan)> {
 
 fn row(found: Result<(Rid, Vec<Value>)>) -> Seen {
     parts(&found.unwrap().1)
+}
+
+/// A scan that is read batch by batch, in the memory of the one before.
+struct Batches {
+    table: Arc<Table>,
+    scan: Scan,
+    batch: Option<ColumnBatch>,
+    at: usize,
+}
+
+impl Iterator for Batches {
+    type Item = Seen;
+
+    fn next(&mut self) -> Option<Seen> {
+        loop {
+            if let Some(batch) = self.batch.as_ref().filter(|batch| self.at < batch.len()) {
+                let mut values = Vec::new();
+                batch.values_into(&self.table, self.at, &mut values).unwrap();
+                values.resize(3, Value::Text(String::new()));
+                self.at += 1;
+                return Some(parts(&values));
+            }
+            let next = match self.batch.take() {
+                Some(used) => self.scan.next_step_in(used),
+                None => self.scan.next_step(),
+            };
+            (self.batch, self.at) = (Some(next.unwrap()?), 0);
+        }
+    }
+}
+
+/// Scans that are read batch by batch: of all columns, and of numbers alone, which give no texts; whether they have RIDs does not change what they give.
+fn batches(world: &World, view: &ReadView) -> Vec<(&'static str, Batches)> {
+    let table = &world.table;
+    let numbers = ScanRequest { columns: Some(vec![0, 1]), ..ScanRequest::default() };
+    let with_rids = ScanRequest { rids: true, ..ScanRequest::default() };
+    let by = |index: &Arc<Index>, way, request: &ScanRequest| view.range(table, index, all_keys(), way, request).unwrap();
+    let listed: Vec<_> = (0..400).map(|number| keys_from(&world.by_number, number..=number)).collect();
+    let scans = vec![
+        ("pages", view.scan(table, &ScanRequest::default()).unwrap()),
+        ("numbers of pages", view.scan(table, &numbers).unwrap()),
+        ("by number", by(&world.by_number, Way::Forward, &ScanRequest::default())),
+        ("by number", by(&world.by_number, Way::Forward, &with_rids)),
+        ("numbers by number", by(&world.by_number, Way::Forward, &numbers)),
+        ("by value, backward", by(&world.by_value, Way::Backward, &ScanRequest::default())),
+        ("numbers by value", by(&world.by_value, Way::Forward, &numbers)),
+        ("numbers by a list", view.ranges(table, &world.by_number, listed, Way::Forward, &numbers).unwrap()),
+    ];
+    let open = |(name, scan)| (name, Batches { table: Arc::clone(table), scan, batch: None, at: 0 });
+    scans.into_iter().map(open).collect()
 }
 
 /// Random changes of rows, and a text that is large now and then. The numbers of these rows.
@@ -92,9 +142,14 @@ fn nothing_of_what_others_do() {
             let view = reader.read_view().unwrap();
             let mut open: Vec<(&str, RowScan, Vec<Seen>)> =
                 scans(&world, &view).into_iter().map(|(name, scan)| (name, scan, Vec::new())).collect();
+            let mut by_batches: Vec<(&str, Batches, Vec<Seen>)> =
+                batches(&world, &view).into_iter().map(|(name, scan)| (name, scan, Vec::new())).collect();
             for round in 0..6 {
                 for (_, scan, seen) in &mut open {
                     seen.extend(scan.by_ref().take(random.below(60) as usize).map(row));
+                }
+                for (_, scan, seen) in &mut by_batches {
+                    seen.extend(scan.take(random.below(60) as usize));
                 }
                 let mut writer = world.begin_impatient(ReadCommitted);
                 // Rows that the reader has locked are left alone.
@@ -137,6 +192,19 @@ fn nothing_of_what_others_do() {
                 }
             }
             assert!(in_parts == rows, "in parts, {isolation:?}");
+            let numbers: Rows = rows.iter().map(|(number, (value, _))| (*number, (*value, String::new()))).collect();
+            for (name, scan, mut seen) in by_batches {
+                seen.extend(scan);
+                let is_in_order = match name {
+                    "by number" | "numbers by number" => seen.is_sorted_by_key(|row| row.0),
+                    "by value, backward" => seen.iter().rev().is_sorted_by_key(|row| row.1.0),
+                    "numbers by value" => seen.is_sorted_by_key(|row| row.1.0),
+                    _ => true,
+                };
+                let (count, expected) = (seen.len(), if name.starts_with("numbers") { &numbers } else { &rows });
+                let is_same = seen.into_iter().collect::<Rows>() == *expected && count == rows.len();
+                assert!(is_in_order && is_same, "{name} by batches, {isolation:?}: {count} rows, not {}", rows.len());
+            }
         }
     }
 }

@@ -138,6 +138,15 @@ pub struct DataPage<'a> {
     bytes: &'a [u8],
 }
 
+/// The record of a slot with these fields; `None` of one that is free, or points outside the page.
+#[inline(always)]
+fn raw_record(bytes: &[u8], fields: [u8; SLOT_BYTES]) -> Option<&[u8]> {
+    let fields = u32::from_le_bytes(fields);
+    let (offset, length) = ((fields & u32::from(LOW_BITS)) as usize, (fields >> 16) as usize);
+    let is_row = fields & u32::from(!LOW_BITS) == u32::from(!LOW_BITS);
+    bytes.get(offset..offset + length).filter(|_| is_row)
+}
+
 impl<'a> DataPage<'a> {
     /// Views these bytes as a data page; the caller has seen the page type.
     #[inline]
@@ -251,6 +260,15 @@ impl<'a> DataPage<'a> {
         entries.filter(move |entry| !entry.ghost && entry.slot < slot_count).filter_map(move |entry| slots.of_entry(&entry))
     }
 
+    /// Of each of these slots the row of the column part that it has; `None` where it has none, a ghost, or one that the page hosts.
+    pub fn area_rows(&self, slots: impl Iterator<Item = u16>) -> impl Iterator<Item = Option<u16>> {
+        let reader = SlotReader::new(*self);
+        slots.map(move |slot| match reader.area_row(slot)? {
+            (row, false) if reader.home_of(slot).is_none() => Some(row),
+            _ => None,
+        })
+    }
+
     /// Where its rows one by one begin.
     pub(super) fn rows_start(&self) -> usize {
         self.column_part().map_or(DATA_HEADER_BYTES, |part| column_part::AREA + part.area().len())
@@ -317,6 +335,34 @@ impl<'a> DataPage<'a> {
             special |= low & high;
         }
         (special == 0).then_some(rows as usize)
+    }
+
+    /// Slots and records of a page whose rows are all [`StoredKind::Raw`]; `None` of others.
+    #[must_use]
+    pub fn raw_records(&self) -> Option<impl Iterator<Item = (u16, &'a [u8])> + use<'a>> {
+        let (bytes, slots) = (self.bytes, self.raw_slots()?);
+        Some((0..).zip(slots.iter().rev()).filter_map(move |(slot, fields)| Some((slot, raw_record(bytes, *fields)?))))
+    }
+
+    /// The records of some slots of a page whose rows are all [`StoredKind::Raw`], but of those that are free or not there; `None` of others.
+    pub fn raw_records_of(&self, slots: impl Iterator<Item = u16>) -> Option<impl Iterator<Item = (u16, &'a [u8])>> {
+        let (bytes, known) = (self.bytes, self.raw_slots()?);
+        Some(slots.filter_map(move |slot| {
+            let fields = known.len().checked_sub(usize::from(slot) + 1).map(|at| known[at])?;
+            Some((slot, raw_record(bytes, fields)?))
+        }))
+    }
+
+    /// The slots of a page whose rows are all raw, the last one first.
+    fn raw_slots(&self) -> Option<&'a [[u8; SLOT_BYTES]]> {
+        if self.has_columns() {
+            return None;
+        }
+        let start = self.bytes.len().checked_sub(usize::from(self.slot_count()) * SLOT_BYTES)?;
+        let slots = self.bytes[start..].as_chunks::<SLOT_BYTES>().0;
+        // The high bit of the kind, of all slots: what is no record, or not by itself.
+        let all = slots.iter().fold(0, |all, slot| all | u32::from_le_bytes(*slot));
+        (all >> 31 == 0).then_some(slots)
     }
 
     /// Version of the dictionary that [`StoredKind::Compressed`] rows of this page use; 0 when none.

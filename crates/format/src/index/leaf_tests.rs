@@ -5,6 +5,7 @@ use super::header::{FOLDED_PAGE_BYTES, LEAF_HEADER_BYTES, LeafKind};
 use super::leaf::{Leaf, Place, check, validate};
 use super::limits;
 use super::ops::LeafOp;
+use super::rids_tests::assert_rids;
 use crate::test_random::Random;
 use crate::wire::Reader;
 use pagefold_codec::index::encode::{encode, encode_calls};
@@ -167,6 +168,7 @@ fn leaves_are_what_an_ordered_map_is() {
             assert_searches(&page, &model, &key, rid);
             if step % 16 == 0 {
                 check(&page).unwrap();
+                assert_rids(&page);
                 if fold {
                     assert_folds(&page);
                 }

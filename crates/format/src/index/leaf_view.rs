@@ -8,7 +8,7 @@ use super::leaf_edit;
 use super::limits;
 use super::ops::LeafOp;
 use super::plan::InsertPlan;
-use super::prefix::reader::PairReader;
+use super::prefix::reader::{BlockRids, PairReader};
 use super::prefix::{Change, PrefixLeaf};
 use crate::FormatError;
 use crate::page::{self, HEADER_BYTES, PageType};
@@ -220,6 +220,36 @@ impl<'a> LeafView<'a> {
                 Some(leaf.rid(place))
             }
         }
+    }
+
+    /// Appends the RIDs of as many pairs as `most` from `from` on that lie before `to`, and gives the place behind the last of them. Keys are not looked at. `block` is for calls with the same leaf.
+    ///
+    /// # Errors
+    /// When the leaf is damaged.
+    pub fn rids(&self, from: Place, to: Place, most: usize, block: &mut BlockRids, out: &mut Vec<Rid>) -> Result<Place, FormatError> {
+        let mut place = from;
+        let end = out.len() + most;
+        match self {
+            LeafView::Plain(leaf) => {
+                while place < to && out.len() < end {
+                    let entry = leaf.entry(place.entry);
+                    out.push(leaf::rid(&entry, place.rid));
+                    let is_last = place.rid + 1 >= entry.rid_count();
+                    place = if is_last { Place { entry: place.entry + 1, rid: 0 } } else { Place { rid: place.rid + 1, ..place } };
+                }
+            }
+            LeafView::Prefix(leaf) => {
+                while place < to && out.len() < end {
+                    let rids = block.of(leaf, place)?;
+                    let before_to = if place.entry == to.entry { to.rid - place.rid } else { rids.len() };
+                    let taken = before_to.min(end - out.len()).min(rids.len());
+                    out.extend(rids[..taken].iter().map(|rid| Rid::from_u64(*rid).unwrap_or(Rid::MIN)));
+                    let is_last = taken == rids.len();
+                    place = if is_last { Place { entry: place.entry + 1, rid: 0 } } else { Place { rid: place.rid + taken, ..place } };
+                }
+            }
+        }
+        Ok(place)
     }
 
     /// Last place before `place`: the last of the leaf for [`LeafView::end`]. `None` when there is none.

@@ -33,4 +33,6 @@ mod leaf_tests;
 #[cfg(test)]
 mod non_leaf_tests;
 #[cfg(test)]
+mod rids_tests;
+#[cfg(test)]
 mod sample_tests;

@@ -32,13 +32,12 @@ enum RowsOf {
     None,
     /// At most one, which was found.
     One(Option<Tuple>),
-    /// By pages, column by column; row `at` of the batch is the next one.
+    /// Column by column; row `at` of the batch is the next one.
     Batches {
         scan: Box<pagefold_engine::database::Scan>,
         batch: Option<ColumnBatch>,
         at: usize,
     },
-    Scan(Box<RowScan>),
     /// Keys of an index, range by range; ranges that are left, the next one last.
     Keys {
         scan: Option<Box<RowScan>>,
@@ -47,6 +46,12 @@ enum RowsOf {
         /// What is still to be asked of a key within a range.
         condition: Option<Predicate>,
     },
+}
+
+impl RowsOf {
+    fn batches(scan: pagefold_engine::database::Scan) -> RowsOf {
+        RowsOf::Batches { scan: Box::new(scan), batch: None, at: 0 }
+    }
 }
 
 impl Scan {
@@ -80,13 +85,10 @@ impl Scan {
         self.part = at;
         let part = &self.plan.table.parts[at];
         let view = &context.execution.view;
-        let request = |condition| ScanRequest { columns: Some(self.columns.clone()), condition, limit: None, rids: false };
+        let rids = self.columns.len() < self.plan.columns.len();
+        let request = |condition| ScanRequest { columns: Some(self.columns.clone()), condition, limit: None, rids };
         self.rows = match &self.plan.access {
-            Access::Pages => {
-                let request = ScanRequest { rids: self.columns.len() < self.plan.columns.len(), ..request(self.asked.clone()) };
-                let scan = Box::new(view.scan(&part.table, &request)?);
-                RowsOf::Batches { scan, batch: None, at: 0 }
-            }
+            Access::Pages => RowsOf::batches(view.scan(&part.table, &request(self.asked.clone()))?),
             Access::Index { index, direction, keys_only } => {
                 let of = &part.indexes[*index];
                 let (mut ranges, condition) = ranges(self.asked.as_ref(), of);
@@ -98,14 +100,14 @@ impl Scan {
                     ranges.reverse();
                     RowsOf::Keys { scan: None, index: *index, ranges, condition }
                 } else {
-                    RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, *direction, &request(condition))?.into_rows()))
+                    RowsOf::batches(view.ranges(&part.table, of, ranges, *direction, &request(condition))?)
                 }
             }
             Access::Unique { index, .. } => {
                 let of = &part.indexes[*index];
                 let (ranges, condition) = ranges(self.asked.as_ref(), of);
                 let forward = pagefold_engine::btree::Direction::Forward;
-                RowsOf::Scan(Box::new(view.ranges(&part.table, of, ranges, forward, &request(condition))?.into_rows()))
+                RowsOf::batches(view.ranges(&part.table, of, ranges, forward, &request(condition))?)
             }
         };
         Ok(true)
@@ -127,16 +129,16 @@ impl Scan {
                     return Ok(true);
                 }
                 context.execution.limits.check()?;
-                // Who wants few rows has them from the first page.
-                let next = if batch.is_none() { scan.next_page()? } else { scan.next().transpose()? };
-                let Some(next) = next else { return Ok(false) };
-                (*batch, *at) = (Some(next), 0);
+                // Who wants few rows has them from the first page, or the first entries.
+                let next = match batch.take() {
+                    Some(used) => scan.next_step_in(used)?,
+                    None => scan.next_step()?,
+                };
+                if next.is_none() {
+                    return Ok(false);
+                }
+                (*batch, *at) = (next, 0);
             },
-            RowsOf::Scan(rows) => {
-                let Some(rid) = rows.next_values(row)? else { return Ok(false) };
-                put_place(&self.plan, (self.part, rid), row);
-                Ok(true)
-            }
             RowsOf::Keys { scan, index, ranges, condition } => loop {
                 let Access::Index { direction, .. } = &self.plan.access else { return Ok(false) };
                 let part = self.plan.table.first();

@@ -45,6 +45,19 @@ impl Binder<'_> {
         let name = &self.schema.columns()[column].name;
         let data_type = self.data_type(column);
         let mismatch = |what: &str| error(placed, format!("column \"{name}\" is {data_type} and cannot be compared with {what}"));
+        if let Atom::Whole(number) = placed.atom
+            && let Some((least, most)) = data_type.int_range()
+            && matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+        {
+            return Ok(if number < least {
+                Place::Below
+            } else if number > most {
+                Place::Above
+            } else {
+                Place::Exact(Value::Int(number))
+            });
+        }
+        let whole;
         let text = match &placed.atom {
             Atom::Column(other) => return mismatch(&format!("the column \"{other}\" here")),
             Atom::Null => return Ok(Place::Unknown),
@@ -60,10 +73,19 @@ impl Binder<'_> {
             Atom::Number(number) if data_type.is_text() => {
                 return mismatch(&format!("the number {number}; text is written in quotes, '{number}'"));
             }
-            Atom::Number(_) if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid | DataType::Interval) => {
+            Atom::Whole(number) if data_type.is_text() => {
+                return mismatch(&format!("the number {number}; text is written in quotes, '{number}'"));
+            }
+            Atom::Number(_) | Atom::Whole(_)
+                if matches!(data_type, DataType::Boolean | DataType::Bytea | DataType::Uuid | DataType::Interval) =>
+            {
                 return mismatch("a number");
             }
             Atom::Number(text) | Atom::Text(text) => text,
+            Atom::Whole(number) => {
+                whole = number.to_string();
+                &whole
+            }
         };
         if let Some(place) = place_of_number(text, data_type) {
             return Ok(place);

@@ -6,6 +6,8 @@ pub(super) enum Atom {
     Column(String),
     /// A number as it was written, exact.
     Number(String),
+    /// A whole number, as columns have it.
+    Whole(i64),
     Text(String),
     Bytes(Vec<u8>),
     Boolean(bool),
@@ -58,7 +60,7 @@ impl Operand {
             ValueRef::Bytes(bytes) => Atom::Bytes(bytes.to_vec()),
             ValueRef::Text(text) => Atom::Text(text.to_owned()),
             ValueRef::Decimal(_) => Atom::Number(text()),
-            ValueRef::Int(_) if matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt) => Atom::Number(text()),
+            ValueRef::Int(value) if matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt) => Atom::Whole(value),
             ValueRef::Real(value) => return value.into(),
             ValueRef::Double(value) => return value.into(),
             ValueRef::Int(_) | ValueRef::Uuid(_) | ValueRef::Interval(_) => Atom::Text(text()),

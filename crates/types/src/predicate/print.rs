@@ -22,6 +22,7 @@ impl Display for Placed {
         match &self.atom {
             Atom::Column(name) => quoted(name, '"', f),
             Atom::Number(text) => f.write_str(text),
+            Atom::Whole(number) => write!(f, "{number}"),
             Atom::Text(text) => quoted(text, '\'', f),
             Atom::Bytes(bytes) => {
                 f.write_str("x'")?;

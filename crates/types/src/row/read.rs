@@ -5,7 +5,7 @@
 use super::layout::{ColumnLayout, RowLayout, VarValue, get_decimal, get_int};
 use super::{ColumnValue, LargeValueRef};
 use crate::data_type::Physical;
-use crate::{Interval, RecordError, Value, ValueRef};
+use crate::{Interval, RecordError, Value, ValueRef, push_value};
 
 fn text<'r>(bytes: &'r [u8], column: usize) -> Result<ValueRef<'r>, RecordError> {
     std::str::from_utf8(bytes).map(ValueRef::Text).map_err(|_| RecordError::Utf8 { column })
@@ -101,7 +101,7 @@ impl RowLayout {
             && !layout.is_null(record)
             && let Some(number) = self.fixed_bytes(layout, width.into(), record).ok().and_then(get_int)
         {
-            values.push(Value::Int(number));
+            push_value(values, Value::Int(number));
             return Ok(None);
         }
         self.push_other(record, column, values)

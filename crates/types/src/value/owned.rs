@@ -55,6 +55,25 @@ pub enum Value {
     Interval(Interval),
 }
 
+/// Puts a value behind others.
+///
+/// As [`Vec::push`], which builds the value where it can be dropped, as it may have to take memory, and then moves it in larger
+/// pieces than it was written in: processors wait for that, longer than all else takes that is done for a number.
+#[inline(always)]
+pub fn push_value(values: &mut Vec<Value>, value: Value) {
+    if values.len() < values.capacity() {
+        values.push(value);
+    } else {
+        push_growing(values, value);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn push_growing(values: &mut Vec<Value>, value: Value) {
+    values.push(value);
+}
+
 impl Value {
     /// Borrows it.
     #[must_use]

@@ -214,7 +214,7 @@ pub(super) fn gather(view: &ReadView, table: &Arc<Table>, sample: Sample, seed: 
     let mut scan = view.scan_pages(table, pages.clone(), &ScanRequest::default())?;
     for (first, window) in (0..).step_by(WINDOW).zip(pages.chunks(WINDOW)) {
         for (at, (partition, number)) in (first..).zip(window) {
-            let Some(batch) = scan.next_page()? else { break };
+            let Some(batch) = scan.next_step()? else { break };
             gathered.read(&batch, fixed_bytes, if runs.has(at) { runs.rows } else { 0 }, &mut random);
             gathered.look_at(table, data_sets[usize::from(*partition)], *number)?;
         }

@@ -84,6 +84,9 @@ fn blocks_come_back() {
         block.decode(&mut back).unwrap();
         assert_eq!(back.pairs().map(|(k, r)| (k.to_vec(), r)).collect::<Vec<_>>(), pairs);
         assert_eq!(back, entries(pairs));
+        let mut rids = vec![7];
+        block.rids(&mut rids).unwrap();
+        assert!(rids[1..].iter().eq(pairs.iter().map(|pair| &pair.1)));
         let distinct = back.entry_count();
         let counts = if distinct == pairs.len() { 0 } else { 1 + usize::from(block.entries == pairs.len()) };
         forms[block.form as usize * 4 + counts] += 1;
@@ -272,9 +275,12 @@ fn damaged_blocks_do_no_harm() {
                 plan.encode_inserted(&block, own, at, &mut inserted);
                 assert_eq!(inserted.len(), plan.bytes(shared));
             }
-            let mut back = Entries::new();
+            let (mut back, mut rids) = (Entries::new(), Vec::new());
+            let _ = block.rids(&mut rids);
+            assert!(rids.len() <= PAIRS_MAX);
             if block.decode(&mut back).is_ok() {
                 accepted += 1;
+                assert_eq!(rids, back.all_rids());
                 let all: Vec<(&[u8], u64)> = back.pairs().collect();
                 assert!(all.len() <= PAIRS_MAX && all.windows(2).all(|p| p[0] < p[1]));
                 block.validate().unwrap();
@@ -294,7 +300,7 @@ fn noise_does_no_harm() {
         let frame = Frame { fixed_key_bytes: [0, 3, 9][random.below(3) as usize], shared: &shared, head: random.next() as u32 };
         let Ok(block) = Block::read(&bytes, bytes.len(), frame) else { continue };
         let _ = (block.lower_bound(b"abc"), block.lower_bound_pair(&[], 9), block.rid(5), block.validate());
-        let _ = block.decode(&mut Entries::new());
+        let _ = (block.decode(&mut Entries::new()), block.rids(&mut Vec::new()));
         let mut plan = Plan::default();
         for own in [&[][..], b"abcdef"] {
             if let Ok(Inserted::At(at)) = plan.insert(&block, own, random.next() >> 8) {

@@ -282,6 +282,22 @@ impl<'a> Block<'a> {
         if out.pair_count() == self.pairs { Ok(()) } else { Err(BlockError("counts do not add up")) }
     }
 
+    /// Appends the RIDs of all pairs, packed: as [`decode`](Self::decode), without the keys.
+    ///
+    /// # Errors
+    /// When the block is damaged in a way that RIDs show.
+    pub fn rids(&self, out: &mut Vec<u64>) -> Result<(), BlockError> {
+        let end = out.len() + self.pairs;
+        out.reserve(self.pairs);
+        let mut rids = RidReader::new(self);
+        for entry in 0..self.entries {
+            for i in 0..self.count_of(entry).min(end - out.len()) {
+                out.push(rids.next_of_entry(i == 0)?);
+            }
+        }
+        if out.len() == end { Ok(()) } else { Err(BlockError("counts do not add up")) }
+    }
+
     fn decode_list(&self, out: &mut Entries, rids: &mut RidReader<'_, '_>, count: usize) -> Result<(), BlockError> {
         if count > 1 && out.pair_count() + count - 1 > self.pairs {
             return Err(BlockError("counts do not add up"));
@@ -456,8 +472,12 @@ impl<'b, 'a> RidReader<'b, 'a> {
             (self.page, self.slot) = (linear / block.slots, linear % block.slots);
             self.entry += 1;
         } else if self.pair > 0 {
-            self.slot += 1 + bits::get(block.bytes, self.gap, block.gap_width);
-            self.gap += block.gap_width as usize;
+            self.slot += 1;
+            // Rows that came one after the other have no gaps.
+            if block.gap_width > 0 {
+                self.slot += bits::get(block.bytes, self.gap, block.gap_width);
+                self.gap += block.gap_width as usize;
+            }
             if self.slot >= block.slots {
                 self.page += self.slot / block.slots;
                 self.slot %= block.slots;

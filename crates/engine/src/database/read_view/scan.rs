@@ -44,8 +44,7 @@ pub struct Scan {
 impl Scan {
     pub(super) fn new(view: ReadView, table: Arc<Table>, walk: Walk, request: &ScanRequest) -> Result<Scan> {
         let columns = request.columns.clone().unwrap_or_else(|| (0..table.attributes().schema.columns().len()).collect());
-        // Refuses columns that are not there.
-        drop(ColumnBatch::new(&table, &columns, &BatchSizes::default())?);
+        table.check_columns(&columns)?;
         let buffer = buffer_for(&table, &columns, request.condition.as_ref());
         let filter = request.condition.as_ref().map(|condition| Arc::new(Filter::new(&table, condition)));
         let (condition, left) = (request.condition.clone(), request.limit.unwrap_or(u64::MAX));
@@ -100,19 +99,35 @@ impl Scan {
         }
     }
 
-    /// The rows of the next page by themselves, of a scan by pages: as many batches come as there are pages, in their order, those of pages without a row too. A limit does not count.
+    /// The rows of the next step by themselves: of a scan by pages those of the next page, else a few, and more with each step. So many batches come as there are steps, in their order, those
+    /// without a row too. A limit does not count.
     ///
     /// # Errors
     /// As for the iterator.
-    pub fn next_page(&mut self) -> Result<Option<ColumnBatch>> {
-        let mut gathering = Gathering { table: &self.table, batch: self.empty_batch()?, filter: self.filter.as_deref() };
-        self.view.check()?;
-        if !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)? {
+    pub fn next_step(&mut self) -> Result<Option<ColumnBatch>> {
+        let batch = self.empty_batch()?;
+        self.step_into(batch)
+    }
+
+    /// As [`next_step`](Self::next_step), in the memory of a batch of this scan that is not needed any more.
+    ///
+    /// # Errors
+    /// As for the iterator.
+    pub fn next_step_in(&mut self, mut used: ColumnBatch) -> Result<Option<ColumnBatch>> {
+        used.clear();
+        self.step_into(used)
+    }
+
+    fn step_into(&mut self, batch: ColumnBatch) -> Result<Option<ColumnBatch>> {
+        if self.is_done {
             return Ok(None);
         }
+        let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
+        self.view.check()?;
+        self.is_done = !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)?;
         gathering.settle()?;
         gathering.batch.sizes(&mut self.sizes);
-        Ok(Some(gathering.batch))
+        Ok((!gathering.batch.is_empty() || !self.is_done).then_some(gathering.batch))
     }
 
     fn empty_batch(&self) -> Result<ColumnBatch> {

@@ -45,14 +45,13 @@ pub(super) struct EntryWalk {
     ranges: std::vec::IntoIter<KeyRange>,
     keys_only: bool,
     /// Rows of this step.
-    wanted: Vec<Wanted>,
+    wanted: Vec<Rid>,
+    /// Those of them that may have another key by now: which, and the place of the key of their entry in `keys`.
+    doubtful: Vec<(usize, Range<usize>)>,
     keys: Vec<u8>,
     doubt: Doubt,
     step: Step,
 }
-
-/// A row; with the place of its key in `keys`, if it may have another one by now.
-type Wanted = (Rid, Option<Range<usize>>);
 
 /// How many rows the next step by an index looks at: twice as many as the one before.
 #[derive(Debug)]
@@ -86,6 +85,7 @@ impl Walk {
             ranges: ranges.into_iter(),
             keys_only,
             wanted: Vec::new(),
+            doubtful: Vec::new(),
             keys: Vec::new(),
             doubt: Doubt::default(),
             step: Step(1),
@@ -176,30 +176,38 @@ impl EntryWalk {
     fn step(&mut self, reading: &Reading<'_>, table: &Table, buffer: &mut RowBuffer, sink: &mut impl RowSink<Error>) -> Result<bool> {
         let most = self.step.next();
         let is_more = self.gather(most, reading, table, sink)?;
-        let EntryWalk { index, keys_only, wanted, keys, doubt, .. } = self;
+        let EntryWalk { index, keys_only, wanted, doubtful, keys, doubt, .. } = self;
         // Not for a few rows: these are there soon.
         if most == ROWS_A_STEP && !*keys_only {
-            table.prefetch_rows(wanted.iter().map(|(rid, _)| *rid))?;
+            table.prefetch_rows(wanted.iter().copied())?;
         }
-        let is_one_run = |(before, doubtful): &Wanted, (rid, next_doubtful): &Wanted| {
-            let are_settled = !*keys_only && doubtful.is_none() && next_doubtful.is_none();
-            are_settled && (before.partition(), before.page()) == (rid.partition(), rid.page())
-        };
-        for run in wanted.chunk_by(is_one_run) {
-            let mut done = 0;
-            if run.len() > 1 {
-                let flow = table.read_settled_of_page(run.iter().map(|(rid, _)| *rid), buffer, sink, &mut done)?;
-                if flow.is_break() {
+        let mut doubtful = doubtful.iter();
+        let mut next_doubtful = doubtful.next();
+        let mut at = 0;
+        while at < wanted.len() {
+            let end = next_doubtful.map_or(wanted.len(), |(at, _)| *at);
+            for run in wanted[at..end].chunk_by(|a, b| (a.partition(), a.page()) == (b.partition(), b.page())) {
+                let mut done = 0;
+                if run.len() > 1 && table.read_settled_of_page(run.iter().copied(), buffer, sink, &mut done)?.is_break() {
                     return Ok(false);
                 }
+                for rid in &run[done..] {
+                    let flow = reading.read_noted(table, *rid, buffer, |record| sink.row(*rid, record))?;
+                    if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
+                        return Ok(false);
+                    }
+                }
             }
-            for (rid, doubtful) in &run[done..] {
-                let key = doubtful.clone().map(|key| &keys[key]);
-                let row = |record: &[u8]| sink.row(*rid, key.filter(|_| *keys_only).unwrap_or(record));
-                let flow = reading.read_of_entry((table, index), (key, *rid), buffer, doubt, row)?;
+            at = end;
+            if let Some((_, key)) = next_doubtful {
+                let (rid, key) = (wanted[at], &keys[key.clone()]);
+                let row = |record: &[u8]| sink.row(rid, if *keys_only { key } else { record });
+                let flow = reading.read_of_entry((table, index), (Some(key), rid), buffer, doubt, row)?;
                 if flow.transpose()?.is_some_and(|flow| flow.is_break()) {
                     return Ok(false);
                 }
+                next_doubtful = doubtful.next();
+                at += 1;
             }
         }
         Ok(is_more)
@@ -207,14 +215,27 @@ impl EntryWalk {
 
     /// The next rows that the table is to be asked for, and keys of those that may have another one by now. Keys that need no such question are delivered, if they are all that is wanted.
     fn gather(&mut self, most: usize, reading: &Reading<'_>, table: &Table, sink: &mut impl RowSink<Error>) -> Result<bool> {
-        let EntryWalk { index, entries, ranges, keys_only, wanted, keys, .. } = self;
+        let EntryWalk { index, entries, ranges, keys_only, wanted, doubtful, keys, .. } = self;
         keys.clear();
         wanted.clear();
-        for _ in 0..most {
+        doubtful.clear();
+        if most > 1 {
+            wanted.reserve(ROWS_A_STEP);
+        }
+        let mut left = most;
+        while left > 0 {
             while !entries.has_more(reading, index)? {
                 let Some(range) = ranges.next() else { return Ok(false) };
                 entries.restart(range);
             }
+            if !*keys_only {
+                let settled = entries.next_settled(reading, (table, index), left, wanted)?;
+                left -= settled;
+                if settled > 0 {
+                    continue;
+                }
+            }
+            left -= 1;
             let Some((key, rid, is_doubtful)) = entries.next(reading, table, index)? else { return Ok(false) };
             if *keys_only && !is_doubtful {
                 if sink.row(rid, key)?.is_break() {
@@ -222,9 +243,12 @@ impl EntryWalk {
                 }
                 continue;
             }
-            let from = keys.len();
-            keys.extend_from_slice(if is_doubtful { key } else { &[] });
-            wanted.push((rid, is_doubtful.then_some(from..keys.len())));
+            if is_doubtful {
+                let from = keys.len();
+                keys.extend_from_slice(key);
+                doubtful.push((wanted.len(), from..keys.len()));
+            }
+            wanted.push(rid);
             if *keys_only {
                 // It comes before those behind it.
                 return Ok(true);

@@ -148,6 +148,34 @@ impl PlaceReader {
     }
 }
 
+/// The RIDs of a block, without its keys: kept for the next look at the same one.
+#[derive(Debug, Default)]
+pub struct BlockRids {
+    packed: Vec<u64>,
+    block: Option<usize>,
+}
+
+impl BlockRids {
+    /// Forgets the leaf.
+    pub fn reset(&mut self) {
+        self.block = None;
+    }
+
+    /// The RIDs at a place and behind it in its block, packed, of the same leaf since the last reset: at least one.
+    pub(in crate::index) fn of(&mut self, leaf: &PrefixLeaf<'_>, place: Place) -> Result<&[u64], FormatError> {
+        if self.block != Some(place.entry) {
+            self.block = None;
+            self.packed.clear();
+            let damaged = |e: &str| FormatError::new(format!("block {}: {e}", place.entry));
+            let block = leaf.block(place.entry).ok_or_else(|| damaged("damaged"))?;
+            block.rids(&mut self.packed).map_err(|e| damaged(&e.to_string()))?;
+            self.block = Some(place.entry);
+        }
+        let rids = self.packed.get(place.rid..).filter(|rids| !rids.is_empty());
+        rids.ok_or_else(|| FormatError::new("place outside the leaf"))
+    }
+}
+
 /// The pairs of block `i`.
 pub(super) fn decode(leaf: &PrefixLeaf<'_>, i: usize, out: &mut Entries) -> Result<(), FormatError> {
     let block = leaf.block(i).ok_or_else(|| FormatError::new(format!("block {i} is damaged")))?;

@@ -6,6 +6,7 @@ use super::check::{check, validate};
 use super::header::{DIRECTORY_BYTES, PREFIX_HEADER_BYTES};
 use super::reader::PairReader;
 use super::view::PrefixLeaf;
+use crate::index::rids_tests::assert_rids;
 use crate::test_random::Random;
 use pagefold_types::Rid;
 use std::collections::BTreeSet;
@@ -51,6 +52,7 @@ fn assert_same(page: &[u8], model: &Model) {
     check(page).unwrap();
     assert!(pairs(page).iter().eq(model));
     assert_eq!(PrefixLeaf::new(page).rid_count(), model.len());
+    assert_rids(page);
 }
 
 /// The place of the pair that has so many before it.
