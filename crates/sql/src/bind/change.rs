@@ -6,7 +6,7 @@
 use super::beforehand::Beforehand;
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
-use super::select::{From, Limit, Select};
+use super::select::{From, Limit, Query, Select};
 use super::{Binder, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Expr, Typed, make};
@@ -96,8 +96,24 @@ pub(crate) struct ChangePlan {
     pub(crate) beforehand: Vec<Beforehand>,
 }
 
+/// What fills a new table: bound before there is one.
+pub(crate) enum Filler {
+    Query(Query),
+    Rows(Vec<Vec<Given>>),
+}
+
+impl Filler {
+    /// Columns that it gives.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Filler::Query(planned) => planned.outputs.len(),
+            Filler::Rows(rows) => rows.first().map_or(0, Vec::len),
+        }
+    }
+}
+
 /// A value that a column is given.
-enum Given {
+pub(crate) enum Given {
     Default,
     Value(Typed),
 }
@@ -173,11 +189,7 @@ impl Binder<'_> {
             return Ok((Plan::values(vec![Vec::new()]), exprs));
         };
         // Rows of VALUES are cast one by one, and may say DEFAULT.
-        if let ast::SetExpr::Values(values) = &*query.body
-            && query.with.is_none()
-            && query.order_by.is_none()
-            && query.limit_clause.is_none()
-        {
+        if let Some(values) = plain_values(query) {
             let mut rows = Vec::with_capacity(values.rows.len());
             for row in &values.rows {
                 let row = &row.content;
@@ -188,6 +200,12 @@ impl Binder<'_> {
         }
         let (planned, _) = self.subquery(query)?;
         check_width(planned.outputs.len(), targets, !insert.columns.is_empty())?;
+        let exprs = self.query_values(table, &planned, targets)?;
+        Ok((planned.plan, exprs))
+    }
+
+    /// What each column of the table gets of the rows of a query that are for some of them.
+    fn query_values(&mut self, table: &TableRef, planned: &Query, targets: &[usize]) -> SqlResult<Vec<Expr>> {
         let mut exprs = Vec::with_capacity(table.schema.len());
         for column in 0..table.schema.len() {
             let data_type = table.schema.columns()[column].data_type;
@@ -202,7 +220,55 @@ impl Binder<'_> {
             };
             exprs.push(self.column_value(table, column, given)?);
         }
-        Ok((planned.plan, exprs))
+        Ok(exprs)
+    }
+
+    /// What is to fill a table that is not there yet. `by_rows`: values in rows are assigned one by one, as those of INSERT.
+    pub(crate) fn filler(&mut self, query: &ast::Query, by_rows: bool) -> SqlResult<Filler> {
+        let Some(values) = plain_values(query).filter(|_| by_rows) else { return self.query(query).map(Filler::Query) };
+        let mut rows: Vec<Vec<Given>> = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            let row = row.content.iter().map(|expr| self.given(expr)).collect::<SqlResult<Vec<Given>>>()?;
+            if rows.first().is_some_and(|first| first.len() != row.len()) {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            rows.push(row);
+        }
+        Ok(Filler::Rows(rows))
+    }
+
+    /// INSERT of that into these columns, as many as it gives.
+    pub(crate) fn fill(&mut self, table: Arc<TableRef>, filler: Filler, targets: &[usize]) -> SqlResult<InsertPlan> {
+        let (source, exprs) = match filler {
+            Filler::Query(planned) => {
+                let exprs = self.query_values(&table, &planned, targets)?;
+                (planned.plan, exprs)
+            }
+            Filler::Rows(rows) => {
+                let width = table.schema.len();
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut of_columns: Vec<Given> = (0..width).map(|_| Given::Default).collect();
+                    targets.iter().zip(row).for_each(|(target, given)| of_columns[*target] = given);
+                    let row = of_columns.into_iter().enumerate().map(|(column, given)| self.column_value(&table, column, given));
+                    values.push(row.collect::<SqlResult<Vec<Expr>>>()?);
+                }
+                (Plan::values(values), (0..width).map(Expr::Slot).collect())
+            }
+        };
+        let rules = self.row_rules(&table)?;
+        let references = self.references(&table, Reach { inserts: true, ..Reach::default() })?;
+        Ok(InsertPlan {
+            table,
+            source,
+            exprs,
+            rules,
+            references,
+            conflict: None,
+            returning: None,
+            reads_own: false,
+            beforehand: Vec::new(),
+        })
     }
 
     /// What each column of the table has in a row of values for some of them.
@@ -589,6 +655,13 @@ impl Binder<'_> {
         }
         self.returning(items)
     }
+}
+
+/// VALUES with nothing before or behind it.
+fn plain_values(query: &ast::Query) -> Option<&ast::Values> {
+    let ast::SetExpr::Values(values) = &*query.body else { return None };
+    let is_alone = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    (is_alone && query.locks.is_empty()).then_some(values)
 }
 
 /// Fewer values than columns are those of the first, where no columns were named.

@@ -42,7 +42,7 @@ pub(crate) use expression::string;
 pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
 pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
-pub(crate) use select::{Distinct, From, Limit, Select, SetOperation, SortKey};
+pub(crate) use select::{Distinct, From, Limit, Query, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
 pub(crate) use with_change::{Changing, Turn, order};
 

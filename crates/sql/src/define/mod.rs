@@ -1,6 +1,6 @@
 //! Statements that define something: tables, indexes, views, schemas, comments; and TRUNCATE.
 //!
-//! * `table`: CREATE TABLE, CREATE TABLE AS
+//! * `table`: CREATE TABLE; `table_as`: CREATE TABLE AS
 //! * `index`: CREATE INDEX
 //! * `alter`: ALTER TABLE, ALTER INDEX
 //! * `check`: changes that are made without SQL
@@ -23,6 +23,7 @@ pub(crate) mod options;
 pub(crate) mod partition;
 pub(crate) mod sequence;
 mod table;
+mod table_as;
 
 use crate::bind::Binder;
 use crate::catalog::TableRef;

@@ -89,13 +89,20 @@ fn definition(random: &mut Random) -> String {
             let name = random.one(&TABLES[..5]);
             create_table(random, name)
         }
-        4 => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
+        4 => match random.below(3) {
+            0 => format!(
+                "CREATE TABLE w (id BIGINT PRIMARY KEY, a INTEGER CHECK (a < 400), n INTEGER GENERATED ALWAYS AS IDENTITY) {} AS SELECT id, a FROM {table}",
+                storage(random)
+            ),
+            _ => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
+        },
         5..=7 => {
             let (unique, column) = (random.one(&["", "", "UNIQUE"]), random.one(&["a", "b", "c", "b DESC, a", "a, id", "c DESC"]));
             let format = random.one(&["plain", "prefix", "fold"]);
             let page = if format == "fold" { "8K" } else { random.one(&["2K", "4K"]) };
             format!("CREATE {unique} INDEX i{n} ON {table} ({column}) WITH (format = '{format}', page_size = '{page}')")
         }
+        8 if random.below(2) == 0 => format!("ALTER INDEX i{n} RENAME TO i{}", random.below(4)),
         8 => format!("DROP INDEX i{n}"),
         9 => format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n}", random.one(&VIEWS)),
         10 => format!("DROP VIEW IF EXISTS {}", random.one(&VIEWS)),
