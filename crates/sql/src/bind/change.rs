@@ -9,7 +9,7 @@ use super::from::conjuncts;
 use super::select::{From, Limit, Query, Select};
 use super::{Binder, Output, Source};
 use crate::catalog::TableRef;
-use crate::expression::{Expr, Typed, make};
+use crate::expression::{Comparison, Expr, Typed, make};
 use crate::parse::{At, identifier, nearest, object_name, parse_expression, short_name};
 use crate::plan::{self, Plan};
 use crate::{SqlError, SqlResult};
@@ -319,12 +319,35 @@ impl Binder<'_> {
 
     /// A default, from its text.
     pub(crate) fn default_expression(&mut self, text: &str, data_type: &DataType, column: &str) -> SqlResult<Expr> {
+        let typed = self.constant(text, "DEFAULT expressions")?;
+        Ok(make::assign(typed, data_type, column, self.params)?.expr)
+    }
+
+    /// A limit of a partition, from its text: the value of the column, and whether it is the one that was said. A number that was rounded would be another limit.
+    pub(crate) fn limit_expression(&mut self, text: &str, data_type: &DataType, column: &str) -> SqlResult<(Expr, Expr)> {
+        let typed = self.constant(text, "limits of partitions")?;
+        let value = make::assign(typed.clone(), data_type, column, self.params)?.expr;
+        let said = match (typed.data_type, data_type) {
+            // Texts are read as what the column has, and floating-point numbers are as near as they can be.
+            (_, data_type) if data_type.is_text() || matches!(data_type, DataType::Real | DataType::Double) => None,
+            // As many digits as it has.
+            (None, DataType::Decimal { .. }) => Some(make::cast_to_number(typed, self.params)?),
+            (None, _) => None,
+            (Some(_), _) => Some(typed),
+        };
+        let Some(said) = said else { return Ok((value, Expr::Literal(Value::Boolean(true)))) };
+        let is_said = make::compare(Comparison::Equal, Typed::of(value.clone(), *data_type), said, self.params)?.expr;
+        Ok((value, is_said))
+    }
+
+    /// An expression of no row.
+    fn constant(&mut self, text: &str, place: &'static str) -> SqlResult<Typed> {
         let expr = parse_expression(text)?;
         let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
-        let typed = self.without_aggregates("DEFAULT expressions", |binder| binder.expression(&expr));
+        let typed = self.without_aggregates(place, |binder| binder.expression(&expr));
         self.scopes = scopes;
-        self.refuse_subqueries(subplans, "DEFAULT expressions")?;
-        Ok(make::assign(typed?, data_type, column, self.params)?.expr)
+        self.refuse_subqueries(subplans, place)?;
+        typed
     }
 
     /// Conditions and generated columns, of rows with all columns of the table.
