@@ -22,7 +22,10 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         "vacuum" if second.is_some_and(|at| is_word(&tokens[at], &["analyze", "analyse"])) => drop(tokens.drain(..second.unwrap_or(0))),
         "begin" | "start" | "set" => without_deferrable(tokens),
         "merge" | "with" | "explain" | "prepare" => marked_merge(tokens),
-        "create" => marked_create_as(tokens),
+        "create" => {
+            marked_create_as(tokens);
+            marked_check_option(tokens);
+        }
         _ => {}
     }
 }
@@ -101,6 +104,45 @@ fn marked_create_as(tokens: &mut Vec<TokenWithSpan>) {
         let span = tokens[place.saturating_sub(1)].span;
         tokens.splice(place..place, more.into_iter().map(|token| TokenWithSpan { token, span }));
     }
+}
+
+/// `WITH [CASCADED | LOCAL] CHECK OPTION` behind a view becomes one of its options, as which it can be written, too.
+fn marked_check_option(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF)).collect();
+    let is = |at: usize, wanted: &str| words.get(at).is_some_and(|token| is_word(&tokens[*token], &[wanted]));
+    let count = words.len();
+    let view = if is(1, "or") { 3 } else { 1 };
+    if !is(view, "view") || count < view + 5 || !(is(count - 2, "check") && is(count - 1, "option")) {
+        return;
+    }
+    let (begin, kind) = match () {
+        () if is(count - 3, "with") => (count - 3, "cascaded"),
+        () if is(count - 4, "with") && is(count - 3, "cascaded") => (count - 4, "cascaded"),
+        () if is(count - 4, "with") && is(count - 3, "local") => (count - 4, "local"),
+        () => return,
+    };
+    // The query is behind AS.
+    let mut depth = 0_i32;
+    let Some(query) = words.iter().position(|at| {
+        match tokens[*at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && is_word(&tokens[*at], &["as"])
+    }) else {
+        return;
+    };
+    let options = (view..query).find(|at| is(*at, "with") && tokens[words[at + 1]].token == Token::LParen);
+    let word = |word: &str| Token::Word(Word { value: word.into(), quote_style: None, keyword: Keyword::NoKeyword });
+    let option = [word("check_option"), Token::Eq, Token::SingleQuotedString(kind.into())];
+    let (place, more) = match options {
+        Some(with) => (words[with + 1] + 1, [&option[..], &[Token::Comma]].concat()),
+        None => (words[query], [&[Token::make_keyword("WITH"), Token::LParen], &option[..], &[Token::RParen]].concat()),
+    };
+    tokens.drain(words[begin]..=words[count - 1]);
+    let span = tokens[place].span;
+    tokens.splice(place..place, more.into_iter().map(|token| TokenWithSpan { token, span }));
 }
 
 /// `THEN DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE become an UPDATE, or an INSERT, of what stands for them.
@@ -221,6 +263,17 @@ mod tests {
         assert_eq!(of("create table t partition by range (a, b) as select 1"), "create table t partition by range ( a , b ) as select 1");
         assert_eq!(of("create table t with no data"), "create table t with no data");
         assert_eq!(of("create view v as select a from t"), "create view v as select a from t");
+    }
+
+    #[test]
+    fn the_check_option_of_a_view_is_one_of_its_options() {
+        assert_eq!(of("create view v as select 1 with check option"), "create view v WITH ( check_option = 'cascaded' ) as select 1");
+        assert_eq!(
+            of("create or replace view s.v (a) with (security_barrier) as select 1 as b with local check option"),
+            "create or replace view s . v ( a ) with ( check_option = 'local' , security_barrier ) as select 1 as b"
+        );
+        assert_eq!(of("create view v as select 1 as option"), "create view v as select 1 as option");
+        assert_eq!(of("create view check option"), "create view check option");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::beforehand::Beforehand;
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
 use super::select::{From, Limit, Query, Select};
+use super::view_change::{Doing, Target};
 use super::{Binder, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Comparison, Expr, Typed, make};
@@ -40,6 +41,8 @@ pub(crate) struct RowRules {
     pub(crate) checks: Vec<(String, Expr)>,
     /// Columns whose values are computed, before anything is checked.
     pub(crate) generated: Vec<(usize, Expr)>,
+    /// Names of views WITH CHECK OPTION, and what has to be true of each row.
+    pub(crate) views: Vec<(String, Expr)>,
 }
 
 /// ON CONFLICT.
@@ -119,11 +122,6 @@ pub(crate) enum Given {
 }
 
 impl Binder<'_> {
-    fn target(&mut self, name: &ast::ObjectName) -> SqlResult<Arc<TableRef>> {
-        let wanted = object_name(name)?;
-        TableRef::find(self.transaction, &wanted).at_span(name.span())
-    }
-
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> SqlResult<InsertPlan> {
         if insert.or.is_some()
             || insert.ignore
@@ -135,23 +133,24 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this form of INSERT"));
         }
         let ast::TableObject::TableName(name) = &insert.table else { return Err(SqlError::unsupported("INSERT into a function")) };
-        let table = self.target(name)?;
-        let targets = self.target_columns(&table, &insert.columns)?;
+        let target = self.target(name, Doing::Insert)?;
+        let targets = self.target_columns(&target, &insert.columns, insert_width(insert))?;
+        let table = Arc::clone(&target.table);
         let (source, exprs) = self.insert_source(&table, insert, &targets)?;
         let reads_own = source.reads(&table.name) || self.subplans.iter().any(|plan| plan.reads(&table.name));
-        let alias = insert.table_alias.as_ref().map_or_else(|| table.name.clone(), |alias| identifier(&alias.alias));
+        let alias = insert.table_alias.as_ref().map_or_else(|| target.name().to_owned(), |alias| identifier(&alias.alias));
         let subqueries = self.subplans.len();
         let conflict = match &insert.on {
             None => None,
-            Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, &alias, conflict)?),
+            Some(ast::OnInsert::OnConflict(conflict)) => Some(self.conflict(&target, &alias, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE").with_hint("ON CONFLICT (...) DO UPDATE SET ...")),
         };
         let update = conflict.iter().flat_map(|conflict| &conflict.update).flat_map(ConflictUpdate::exprs);
         let mut beforehand = self.beforehand(&table, subqueries, update, "ON CONFLICT")?;
         let subqueries = self.subplans.len();
-        let returning = self.returning_of(&table, &alias, insert.returning.as_deref(), false)?;
+        let returning = self.returning_of(&target, &alias, insert.returning.as_deref(), false)?;
         beforehand.extend(self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?);
-        let rules = self.row_rules(&table)?;
+        let rules = self.target_rules(&target)?;
         let mut reach = Reach { inserts: true, ..Reach::default() };
         if let Some(update) = conflict.as_ref().and_then(|conflict| conflict.update.as_ref()) {
             reach.updates.extend(update.assignments.iter().map(|(column, _)| *column));
@@ -161,16 +160,16 @@ impl Binder<'_> {
         Ok(InsertPlan { table, source, exprs, rules, references, conflict, returning, reads_own, beforehand })
     }
 
-    /// Columns that are named, by number; all where none are.
-    pub(super) fn target_columns(&mut self, table: &TableRef, names: &[ast::ObjectName]) -> SqlResult<Vec<usize>> {
+    /// Columns that are named, by number; all where none are, of which the first `given` get values.
+    pub(super) fn target_columns(&mut self, target: &Target, names: &[ast::ObjectName], given: usize) -> SqlResult<Vec<usize>> {
         if names.is_empty() {
-            return Ok((0..table.schema.len()).filter(|column| table.visible[*column]).collect());
+            return target.all_columns(given);
         }
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
             let parts = crate::parse::parts(name)?;
             let [ident] = parts.as_slice() else { return Err(SqlError::syntax(format!("{name} is no column"))) };
-            let column = column_of(table, ident)?;
+            let column = target.column_of(ident, Doing::Insert)?;
             if columns.contains(&column) {
                 return Err(
                     SqlError::new("42701", format!("column \"{}\" specified more than once", identifier(ident))).at_span(ident.span)
@@ -350,6 +349,13 @@ impl Binder<'_> {
         typed
     }
 
+    /// Those of the table, and what views let in.
+    fn target_rules(&mut self, target: &Target) -> SqlResult<RowRules> {
+        let mut rules = self.row_rules(&target.table)?;
+        rules.views.extend(target.view.iter().flat_map(|view| view.checks.iter().cloned()));
+        Ok(rules)
+    }
+
     /// Conditions and generated columns, of rows with all columns of the table.
     pub(crate) fn row_rules(&mut self, table: &Arc<TableRef>) -> SqlResult<RowRules> {
         let mut rules = RowRules::default();
@@ -400,11 +406,12 @@ impl Binder<'_> {
         if self.subplans.len() == before { Ok(()) } else { Err(SqlError::unsupported(format!("a subquery in {place}"))) }
     }
 
-    fn conflict(&mut self, table: &Arc<TableRef>, alias: &str, conflict: &ast::OnConflict) -> SqlResult<Conflict> {
+    fn conflict(&mut self, target: &Target, alias: &str, conflict: &ast::OnConflict) -> SqlResult<Conflict> {
+        let table = &target.table;
         let index = match &conflict.conflict_target {
             None => None,
             Some(ast::ConflictTarget::Columns(names)) => {
-                let mut columns = names.iter().map(|name| column_of(table, name)).collect::<SqlResult<Vec<usize>>>()?;
+                let mut columns = names.iter().map(|name| target.column_of(name, Doing::Insert)).collect::<SqlResult<Vec<usize>>>()?;
                 columns.sort_unstable();
                 let is_of = |index: &usize| {
                     let mut own: Vec<usize> = table.index_columns(*index).iter().map(|(column, _)| *column).collect();
@@ -434,7 +441,10 @@ impl Binder<'_> {
                 let scopes = std::mem::take(&mut self.scopes);
                 self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
                 self.scope().add("excluded".into(), super::scope::table_columns(table), Source::Given)?;
-                let bound = self.conflict_update(table, update);
+                for relation in &mut self.scope().relations {
+                    relation.seen = target.seen();
+                }
+                let bound = self.conflict_update(target, update);
                 self.scopes = scopes;
                 Some(bound?)
             }
@@ -442,11 +452,11 @@ impl Binder<'_> {
         Ok(Conflict { index, update })
     }
 
-    fn conflict_update(&mut self, table: &Arc<TableRef>, update: &ast::DoUpdate) -> SqlResult<ConflictUpdate> {
+    fn conflict_update(&mut self, target: &Target, update: &ast::DoUpdate) -> SqlResult<ConflictUpdate> {
         // Columns alone mean those of the row that is there: `excluded` is always named.
         self.scope().relations[1].is_visible = true;
-        let width = table.schema.len();
-        let mut assignments = self.assignments(table, &update.assignments)?;
+        let width = target.table.schema.len();
+        let mut assignments = self.assignments(target, &update.assignments)?;
         let mut condition = update.selection.as_ref().map(|condition| self.condition(condition, "WHERE")).transpose()?;
         let place = |expr: &mut Expr| {
             expr.rewrite(&mut |expr| {
@@ -461,7 +471,8 @@ impl Binder<'_> {
     }
 
     /// SET: columns by number with what they get; not yet placed.
-    pub(super) fn assignments(&mut self, table: &TableRef, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
+    pub(super) fn assignments(&mut self, target: &Target, assignments: &[ast::Assignment]) -> SqlResult<Vec<(usize, Expr)>> {
+        let table = &target.table;
         let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
             let span = assignment.value.span();
@@ -474,7 +485,7 @@ impl Binder<'_> {
                 let [ident] = parts.as_slice() else {
                     return Err(SqlError::syntax(format!("{name} is no column of the table that is changed")));
                 };
-                let column = column_of(table, ident)?;
+                let column = target.column_of(ident, Doing::Update)?;
                 if bound.iter().any(|(known, _)| *known == column) {
                     return Err(
                         SqlError::syntax(format!("multiple assignments to same column \"{}\"", identifier(ident))).at_span(ident.span)
@@ -544,14 +555,14 @@ impl Binder<'_> {
         if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() || !update.table.joins.is_empty() {
             return Err(SqlError::unsupported("this form of UPDATE"));
         }
-        let (table, alias) = self.target_relation(&update.table.relation)?;
+        let (target, alias) = self.target_relation(&update.table.relation, Doing::Update)?;
         let mut from = vec![From::Relation(0)];
         match &update.from {
             None => {}
             Some(ast::UpdateTableFromKind::AfterSet(items) | ast::UpdateTableFromKind::BeforeSet(items)) => from.extend(self.from(items)?),
         }
-        let assignments = self.without_aggregates("UPDATE", |binder| binder.assignments(&table, &update.assignments))?;
-        self.change(table, &alias, from, assignments, update.selection.as_ref(), update.returning.as_deref(), false)
+        let assignments = self.without_aggregates("UPDATE", |binder| binder.assignments(&target, &update.assignments))?;
+        self.change(target, &alias, from, assignments, update.selection.as_ref(), update.returning.as_deref(), false)
     }
 
     pub(crate) fn delete(&mut self, delete: &ast::Delete) -> SqlResult<ChangePlan> {
@@ -560,33 +571,35 @@ impl Binder<'_> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || !item.joins.is_empty() {
             return Err(SqlError::unsupported("this form of DELETE"));
         }
-        let (table, alias) = self.target_relation(&item.relation)?;
+        let (target, alias) = self.target_relation(&item.relation, Doing::Delete)?;
         let mut from = vec![From::Relation(0)];
         if let Some(items) = &delete.using {
             from.extend(self.from(items)?);
         }
-        self.change(table, &alias, from, Vec::new(), delete.selection.as_ref(), delete.returning.as_deref(), true)
+        self.change(target, &alias, from, Vec::new(), delete.selection.as_ref(), delete.returning.as_deref(), true)
     }
 
     /// The table that changes, as the first relation, with its two columns more.
-    pub(super) fn target_relation(&mut self, factor: &ast::TableFactor) -> SqlResult<(Arc<TableRef>, String)> {
+    pub(super) fn target_relation(&mut self, factor: &ast::TableFactor, doing: Doing) -> SqlResult<(Target, String)> {
         let ast::TableFactor::Table { name, alias, args: None, .. } = factor else {
             return Err(SqlError::unsupported("changing what is no table"));
         };
-        let table = self.target(name)?;
-        let short = short_name(&table.name).to_owned();
+        let target = self.target(name, doing)?;
+        let table = &target.table;
+        let short = short_name(target.name()).to_owned();
         let alias = alias.as_ref().map_or(short, |alias| identifier(&alias.name));
-        let mut columns = super::scope::table_columns(&table);
+        let mut columns = super::scope::table_columns(table);
         // Nobody can name them.
         columns.extend(["\u{0}part", "\u{0}rid"].map(|name| Output { name: name.into(), data_type: DataType::BigInt }));
-        self.scope().add(alias.clone(), columns, Source::Table(Arc::clone(&table)))?;
-        Ok((table, alias))
+        let at = self.scope().add(alias.clone(), columns, Source::Table(Arc::clone(table)))?;
+        self.scope().relations[at].seen = target.seen();
+        Ok((target, alias))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the clauses of the statement")]
     fn change(
         &mut self,
-        table: Arc<TableRef>,
+        target: Target,
         alias: &str,
         from: Vec<From>,
         assignments: Vec<(usize, Expr)>,
@@ -594,20 +607,28 @@ impl Binder<'_> {
         returning: Option<&[ast::SelectItem]>,
         is_delete: bool,
     ) -> SqlResult<ChangePlan> {
-        let conditions = match selection {
-            Some(condition) => conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?),
-            None => Vec::new(),
-        };
+        // What a view does not show is not changed.
+        let mut conditions = target.view.as_ref().map_or_else(Vec::new, |view| view.conditions.clone());
+        conditions.iter_mut().for_each(|condition| self.scope().needs(0, condition));
+        if let Some(condition) = selection {
+            conditions.extend(conjuncts(self.without_aggregates("WHERE", |binder| binder.condition(condition, "WHERE"))?));
+        }
         let has_returning = returning.is_some();
-        let rules = if is_delete { RowRules::default() } else { self.row_rules(&table)? };
+        let rules = if is_delete { RowRules::default() } else { self.target_rules(&target)? };
+        let table = Arc::clone(&target.table);
         let columns: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
         let moves = columns.iter().any(|column| table.range_columns().contains(column));
         let mut reach = Reach { deletes: is_delete, ..Reach::default() };
         reach.updates.extend(columns.iter().copied().chain(rules.generated.iter().map(|(column, _)| *column)));
         let references = self.references(&table, reach)?;
-        let has_all = has_returning || !rules.checks.is_empty() || !rules.generated.is_empty() || moves || !references.is_empty();
+        let has_all = has_returning
+            || !rules.checks.is_empty()
+            || !rules.views.is_empty()
+            || !rules.generated.is_empty()
+            || moves
+            || !references.is_empty();
         let subqueries = self.subplans.len();
-        let returning = self.returning_of(&table, alias, returning, true)?;
+        let returning = self.returning_of(&target, alias, returning, true)?;
         let beforehand = self.beforehand(&table, subqueries, Returning::exprs(returning.as_ref()), "RETURNING")?;
         let mut projection: Vec<Expr> = table.place_columns().into_iter().map(|column| self.scope().column(0, column).expr).collect();
         projection.extend(assignments.into_iter().map(|(_, expr)| expr));
@@ -636,17 +657,17 @@ impl Binder<'_> {
     /// RETURNING, of the table and of what stands beside it in FROM or USING (`has_beside`).
     fn returning_of(
         &mut self,
-        table: &Arc<TableRef>,
+        target: &Target,
         alias: &str,
         items: Option<&[ast::SelectItem]>,
         has_beside: bool,
     ) -> SqlResult<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
         let scopes = std::mem::take(&mut self.scopes);
-        let bound = self.returning_beside(table, alias, scopes.last().filter(|_| has_beside), items);
+        let bound = self.returning_beside(target, alias, scopes.last().filter(|_| has_beside), items);
         self.scopes = scopes;
         let (outputs, mut exprs) = bound?;
-        let (width, mut beside) = (table.schema.len(), Vec::new());
+        let (width, mut beside) = (target.table.schema.len(), Vec::new());
         for expr in &mut exprs {
             expr.rewrite(&mut |part| match *part {
                 Expr::Column { relation: 0, column } => *part = Expr::Slot(column),
@@ -666,18 +687,30 @@ impl Binder<'_> {
 
     fn returning_beside(
         &mut self,
-        table: &Arc<TableRef>,
+        target: &Target,
         alias: &str,
         of_statement: Option<&super::scope::Scope>,
         items: &[ast::SelectItem],
     ) -> SqlResult<(Vec<Output>, Vec<Expr>)> {
-        self.scope().add(alias.to_owned(), super::scope::table_columns(table), Source::Given)?;
+        let own = self.scope().add(alias.to_owned(), super::scope::table_columns(&target.table), Source::Given)?;
+        self.scope().relations[own].seen = target.seen();
         for beside in of_statement.iter().flat_map(|scope| scope.relations.iter().skip(1)) {
             let at = self.scope().add(beside.name.clone(), beside.columns.clone(), Source::Given)?;
             self.scope().relations[at].is_visible = beside.is_visible;
         }
         self.returning(items)
     }
+}
+
+/// How many values INSERT gives, as far as that is seen before it is bound.
+fn insert_width(insert: &ast::Insert) -> usize {
+    let Some(query) = &insert.source else { return 0 };
+    if let Some(values) = plain_values(query) {
+        return values.rows.iter().map(|row| row.content.len()).max().unwrap_or(0);
+    }
+    let ast::SetExpr::Select(select) = &*query.body else { return 0 };
+    let is_one = |item: &ast::SelectItem| matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. });
+    if select.projection.iter().all(is_one) { select.projection.len() } else { 0 }
 }
 
 /// VALUES with nothing before or behind it.

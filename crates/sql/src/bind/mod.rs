@@ -10,6 +10,7 @@
 //! * `names`: what columns without a name are called
 //! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
 //! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
+//! * `view_change`: views whose rows are changed
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
 //!
@@ -33,6 +34,7 @@ mod scope;
 mod select;
 mod series;
 pub(crate) mod types;
+pub(crate) mod view_change;
 mod windows;
 mod with;
 mod with_change;

@@ -201,6 +201,12 @@ pub(super) fn meets_checks(table: &TableRef, rules: &RowRules, env: &Env<'_>) ->
             return Err(SqlError::new("23514", message).with_detail(failing_row(table, env.row)).of_constraint(name, &table.name));
         }
     }
+    for (view, condition) in &rules.views {
+        if condition.evaluate(env)? != Value::Boolean(true) {
+            let message = format!("new row violates check option for view \"{view}\"");
+            return Err(SqlError::new("44000", message).with_detail(failing_row(table, env.row)));
+        }
+    }
     Ok(())
 }
 

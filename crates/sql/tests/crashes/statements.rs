@@ -104,7 +104,10 @@ fn definition(random: &mut Random) -> String {
         }
         8 if random.below(2) == 0 => format!("ALTER INDEX i{n} RENAME TO i{}", random.below(4)),
         8 => format!("DROP INDEX i{n}"),
-        9 => format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n}", random.one(&VIEWS)),
+        9 => {
+            let check = random.one(&["", "WITH CHECK OPTION"]);
+            format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n} {check}", random.one(&VIEWS))
+        }
         10 => format!("DROP VIEW IF EXISTS {}", random.one(&VIEWS)),
         11 => {
             let column = random.one(&[
@@ -156,7 +159,7 @@ fn rows(random: &mut Random) -> String {
     let parent = random.one(&PARENTS);
     let child = random.one(&CHILDREN);
     let text = text(random);
-    match random.below(31) {
+    match random.below(33) {
         0..=2 => format!("INSERT INTO {parent} (id, a, b, c) VALUES ({id}, {n}, {text}, {n}.5), ({}, {id}, {text}, {id}.25)", id + 60),
         3..=4 => format!(
             "INSERT INTO {parent} (id, a, b) SELECT n, n % 7, {text} FROM generate_series({id}, {}) AS s(n) ON CONFLICT DO NOTHING",
@@ -189,6 +192,12 @@ fn rows(random: &mut Random) -> String {
         26..=27 => format!("COPY {parent} (id, a, b, c) FROM '{}.csv' WITH (FORMAT csv)", random.one(&PARENTS)),
         28 => format!("DECLARE c{n} CURSOR FOR SELECT * FROM {table} ORDER BY b"),
         29 => format!("FETCH {id} FROM c{n}"),
+        // Through a view, which is of one of the tables.
+        30 => format!("UPDATE {} SET a = a - 1 WHERE id > {id} RETURNING *", random.one(&VIEWS)),
+        31 => match random.below(2) {
+            0 => format!("INSERT INTO {} (a) VALUES ({n}), ({id})", random.one(&VIEWS)),
+            _ => format!("DELETE FROM {} WHERE a = {n}", random.one(&VIEWS)),
+        },
         // An error behind many rows.
         _ => format!("UPDATE {table} SET a = 10 / (a - {n}), c = 1"),
     }
