@@ -2,8 +2,9 @@
 //!
 //! Invariant: what comes out for COPY FROM is an INSERT whose rows are those of the input, so the table's rules are the same.
 
-use super::change::{InsertPlan, column_of, to_slots};
+use super::change::{column_of, to_slots};
 use super::foreign_key::Reach;
+use super::insert::InsertPlan;
 use super::scope::{Source, table_columns};
 use super::{Binder, Output, TEXT};
 use crate::catalog::{self, Found, TableRef};

@@ -3,9 +3,10 @@
 //! It is a query first: the source, outer joined to the table. For each of its rows the first clause that holds says what becomes of it. All that is decided before the first row changes.
 
 use super::beforehand::Beforehand;
-use super::change::{Returning, RowRules};
+use super::change::Returning;
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
+use super::rules::RowRules;
 use super::scope::table_columns;
 use super::select::{Distinct, From, Limit, Select};
 use super::view_change::{Doing, Target};

@@ -9,7 +9,8 @@
 //! * `series`: functions in the SELECT list that give rows
 //! * `names`: what columns without a name are called
 //! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
-//! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
+//! * `insert`: INSERT; `change`: UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
+//! * `rules`: defaults, generated columns, CHECK
 //! * `view_change`: views whose rows are changed
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
@@ -28,8 +29,10 @@ pub(crate) mod foreign_key;
 mod frame;
 mod from;
 mod grouping;
+pub(crate) mod insert;
 pub(crate) mod merge;
 mod names;
+pub(crate) mod rules;
 mod scope;
 mod select;
 mod series;

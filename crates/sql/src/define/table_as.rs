@@ -10,7 +10,7 @@ use super::Defining;
 use super::partition::division;
 use super::table::Said;
 use crate::bind::Query;
-use crate::bind::change::Filler;
+use crate::bind::insert::Filler;
 use crate::catalog::TableRef;
 use crate::execute::{Execution, change};
 use crate::parse::identifier;

@@ -10,7 +10,9 @@
 use super::foreign_key::Keeper;
 use super::spill::RowList;
 use super::{Context, Execution, Operator, Tuple, bytes_of, open};
-use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
+use crate::bind::change::{ChangePlan, Returning};
+use crate::bind::insert::{Conflict, InsertPlan};
+use crate::bind::rules::RowRules;
 use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::planned::LockingPlan;

@@ -6,7 +6,7 @@
 
 use super::change;
 use crate::SqlResult;
-use crate::bind::change::InsertPlan;
+use crate::bind::insert::InsertPlan;
 use crate::expression::{Datum, Env, Expr};
 use crate::plan::Plan;
 use pagefold_engine::database::Transaction;
