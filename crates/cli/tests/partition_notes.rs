@@ -209,3 +209,17 @@ fn limits_are_taken_as_they_are() {
     sql(&place, "alter table r split partition mid at (-0.5) into (partition a, partition b)").ok();
     assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
 }
+
+/// An index of all partitions is renamed in each of them, also by the command.
+#[test]
+fn an_index_of_the_whole_gets_another_name() {
+    let place = place();
+    place.run(&["create-index", "db", "by_v", "s(v)"]).ok();
+    place.run(&["alter", "db", "by_v", "rename", "by_value"]).ok();
+    place.run(&["alter", "db", "by_v", "rename", "other"]).fails(1, &["by_v"]);
+    place.run(&["alter", "db", "by_value/q1", "rename", "other"]).fails(2, &["by_value"]);
+    place.run(&["scan", "db", "s", "--index", "by_value"]).ok();
+    assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+    place.run(&["drop", "db", "by_value"]).ok();
+    assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+}
