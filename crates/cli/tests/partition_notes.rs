@@ -187,3 +187,39 @@ fn no_partition_goes_that_a_foreign_key_may_refer_to() {
     sql(&place, "drop table child").ok();
     place.run(&["partition", "drop", "db", "s", "q2"]).ok();
 }
+
+/// A limit may be negative, and needs no `--` before it; SQL and the commands refuse the same ones.
+#[test]
+fn limits_are_taken_as_they_are() {
+    let place = Place::new();
+    place.write("r.csv", "n,v\n-9.50,1\n-1.50,2\n3.00,3\n");
+    let columns = ["--columns", "n decimal(5,2) not null, v int", "--primary-key", "n"];
+    place.run(&[&["load", "db", "r", "r.csv", "--partition-by", "n: low = -5, mid = 10"], &columns[..]].concat()).ok();
+    place.run(&["partition", "split", "db", "r", "mid", "-1.5"]).ok();
+    place.run(&["partition", "split", "db", "r", "--json", "low", "-7.25"]).ok();
+    place.run(&["partition", "rotate", "db", "r", "-1"]).fails(2, &["not above"]);
+    place.run(&["partition", "add", "db", "r", "-20", "--compress", "row"]).fails(2, &["not above"]);
+    let listed = place.run(&["partition", "list", "db", "r", "--json"]).ok().json();
+    let limits: Vec<&str> = listed["partitions"].as_array().unwrap().iter().map(|line| line["limit"].as_str().unwrap()).collect();
+    assert_eq!(limits, ["(-7.25)", "(-5.00)", "(-1.50)", "(10.00)"]);
+    place.run(&["partition", "add", "db", "r", "20.005"]).fails(2, &["column \"n\""]);
+    sql(&place, "alter table r add partition p values less than (20.005)").fails(1, &["22023", "20.005", "column \"n\""]);
+    sql(&place, "alter table r split partition mid at (2.005) into (partition a, partition b)")
+        .fails(1, &["22023", "2.005", "column \"n\""]);
+    sql(&place, "alter table r split partition mid at (-0.5) into (partition a, partition b)").ok();
+    assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+}
+
+/// An index of all partitions is renamed in each of them, also by the command.
+#[test]
+fn an_index_of_the_whole_gets_another_name() {
+    let place = place();
+    place.run(&["create-index", "db", "by_v", "s(v)"]).ok();
+    place.run(&["alter", "db", "by_v", "rename", "by_value"]).ok();
+    place.run(&["alter", "db", "by_v", "rename", "other"]).fails(1, &["by_v"]);
+    place.run(&["alter", "db", "by_value/q1", "rename", "other"]).fails(2, &["by_value"]);
+    place.run(&["scan", "db", "s", "--index", "by_value"]).ok();
+    assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+    place.run(&["drop", "db", "by_value"]).ok();
+    assert!(place.run(&["check", "db"]).ok().out.contains("no errors"));
+}

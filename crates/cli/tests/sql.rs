@@ -209,7 +209,8 @@ create table small (a bigserial, b integer) with (compress = 'none', page_size =
 create index by_price on ship (price desc, name) with (format = 'fold', page_size = '16K');
 create unique index by_code on ship (code);
 create view zz_all as select * from ship;
-create view a_cheap as select name, price from zz_all where price < 10;
+create view a_cheap as select name, price from zz_all where price < 10 with local check option;
+create view b_cheap (called) as select name from a_cheap with check option;
 comment on table ship is 'all of them; isn''t it';
 comment on column ship.name is 'as painted';
 ";
@@ -221,6 +222,8 @@ comment on column ship.name is 'as painted';
         "by_price",
         "format = 'fold', page_size = '16K'",
         "yard.\"Dock\"",
+        "CREATE VIEW a_cheap WITH (check_option = 'local') AS SELECT",
+        "CREATE VIEW b_cheap WITH (check_option = 'cascaded') AS SELECT",
     ] {
         assert!(schema.contains(part), "{part} is not in {schema}");
     }
@@ -250,6 +253,42 @@ comment on column ship.name is 'as painted';
     assert_eq!(script(&again, &[], ".schema").ok().out, schema);
     let lines = script(&again, &["--format", "list"], ".indexes t4").ok().out;
     assert!(lines.contains("t4_fold (b DESC, a) WITH (format = 'fold', page_size = '8K')"), "{lines}");
+}
+
+#[test]
+fn what_one_partition_has_of_its_own_is_defined_again() {
+    let place = Place::new();
+    let text = "
+create schema yard;
+create table yard.berths (k numeric(5, 2), v integer, t text, primary key (k)) partition by range (k) (
+    partition \"Low\" values less than (-1.5), partition mid values less than (10) with (compress = 'none', page_size = '4K'),
+    partition high values less than (maxvalue)) with (compress = 'row', page_size = '8K', pctfree = 5, maxrows = 100);
+create index by_v on yard.berths (v);
+alter table yard.\"berths/mid\" set (pctfree = 20, maxrows = 50);
+alter table yard.\"berths/high\" set (maxrows = 7, pool = 'own');
+reorg index \"by_v/high\" with (format = 'fold', page_size = '16K', pctfree = 3);
+reorg index yard.\"berths_pkey/mid\" with (format = 'plain', page_size = '4K');
+";
+    script(&place, &[], text).ok();
+    let schema = script(&place, &[], ".schema").ok().out;
+    for part in [
+        "ALTER TABLE yard.\"berths/mid\" SET (pctfree = 20, maxrows = 50);",
+        "ALTER TABLE yard.\"berths/high\" SET (maxrows = 7, pool = 'own');",
+        "REORG INDEX \"by_v/high\" WITH (format = 'fold', page_size = '16K', pctfree = 3);",
+        "REORG INDEX yard.\"berths_pkey/mid\" WITH (format = 'plain', page_size = '4K',",
+    ] {
+        assert!(schema.contains(part), "{part} is not in {schema}");
+    }
+    let again = Place::new();
+    script(&again, &[], &schema).ok();
+    assert_eq!(script(&again, &[], ".schema").ok().out, schema);
+    // Tables of a session are none of the database's.
+    assert_eq!(script(&again, &[], "create temp table now (a integer primary key);\n.schema").ok().out, schema);
+    let stored = "select * from pagefold_indexes order by 1, 2; select * from pagefold_partitions order by 1, 2;";
+    let both = [&place, &again].map(|place| script(place, &["--format", "csv"], stored).ok().out);
+    assert_eq!(both[0], both[1]);
+    script(&again, &[], "insert into yard.berths select g - 5, g, 'x' from generate_series(1, 30) g;").ok();
+    assert!(again.run(&["check", "db"]).ok().out.contains("no errors"));
 }
 
 #[test]

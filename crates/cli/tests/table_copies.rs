@@ -153,6 +153,31 @@ fn a_partition_with_other_keys_than_in_the_copy_does_not_come_back_by_itself() {
     place.run(&["check", "db"]).ok();
 }
 
+/// A partition that came after the copy: the error says what had its keys then, and how it came.
+#[test]
+fn a_partition_that_the_copy_lacks_is_told_of() {
+    let place = Place::with_table();
+    place.run(&["load", "db", "s", "t.csv", "--primary-key", "id", "--partition-by", "id: a = 500, b = 1000, c = 100000"]).ok();
+    place.run(&["copy", "db", "s.pfc", "--table", "s"]).ok();
+    let recover = |partition: &str, more: &[&str]| place.run(&[&["recover", "db", "s.pfc", "--table", partition], more].concat());
+    place.run(&["partition", "add", "db", "s", "d = 200000"]).ok();
+    let with_log = recover("s/d", &["--log", "db"]);
+    assert!(with_log.ok().out.contains("Table \"s/d\" put back"));
+    recover("s/d", &[]).fails(2, &["partition \"d\" of \"s\" was not there then", "added since (ADD or ROTATE)"]);
+    place.run(&["partition", "split", "db", "s", "a", "low = 300"]).ok();
+    for log in [&[][..], &["--log", "db"]] {
+        recover("s/low", log).fails(2, &["partition \"low\" of \"s\"", "among those of \"a\", which was divided since (SPLIT)"]);
+    }
+    recover("s/low", &["--log", "db"]).fails(2, &["the log goes up to"]);
+    place.run(&["partition", "merge", "db", "s", "b", "c", "--into", "bc"]).ok();
+    let before = export(&place, "s");
+    recover("s/bc", &[]).fails(2, &["those of \"b\", \"c\", which were put together since (MERGE)"]);
+    recover("s/none", &[]).fails(2, &["partition \"none\" of \"s\" was not there then: there were \"a\", \"b\", \"c\""]);
+    recover("none/a", &[]).fails(1, &["copy of s only"]);
+    assert_eq!(export(&place, "s"), before);
+    place.run(&["check", "db"]).ok();
+}
+
 #[test]
 fn differences_are_listed() {
     let place = Place::with_table();

@@ -254,7 +254,14 @@ impl Transaction {
     /// [`Error::Unknown`]; [`Error::Exists`] when the name is taken; those of locks.
     pub fn alter_index(&self, name: &str, changes: impl IntoIterator<Item = engine::IndexChange>) -> Result<()> {
         let changes: Vec<engine::IndexChange> = changes.into_iter().collect();
-        self.with(|t| t.change_index(name, &changes)).map(drop)
+        self.with(|t| match (t.change_index(name, &changes), changes.as_slice()) {
+            // Perhaps it is one of a partitioned table.
+            (Err(unknown @ Error::Unknown { .. }), [engine::IndexChange::Rename(to)]) => match t.rename_partitioned_index(name, to) {
+                Err(Error::Unknown { .. }) => Err(unknown),
+                renamed => renamed,
+            },
+            (changed, _) => changed.map(drop),
+        })
     }
 
     /// Drops an index.

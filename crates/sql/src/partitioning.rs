@@ -1,7 +1,7 @@
 //! What PostgreSQL's syntax, and so sqlparser, does not have of partitions:
 //!
 //! ```text
-//! CREATE TABLE ... PARTITION BY RANGE (columns) (PART, ...) [WITH (...)]
+//! CREATE TABLE ... PARTITION BY RANGE (columns) (PART, ...) [WITH (...)] [AS ...]
 //! ALTER TABLE t ADD PARTITION PART
 //! ALTER TABLE t ROTATE PARTITION PART
 //! ALTER TABLE t DROP PARTITION name
@@ -86,6 +86,13 @@ impl<'t> Reader<'t> {
             self.at += words.len();
         }
         are
+    }
+
+    fn takes_create_table(&mut self) -> bool {
+        self.takes(&["CREATE"]) && {
+            while ["GLOBAL", "LOCAL", "TEMP", "TEMPORARY"].iter().any(|word| self.takes(&[word])) {}
+            self.takes(&["TABLE"])
+        }
     }
 
     fn expect(&mut self, words: &[&str]) -> SqlResult<()> {
@@ -185,7 +192,7 @@ pub(crate) fn marked(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF)).cloned().collect();
     let mut reader = Reader { tokens: &own, at: 0 };
     let made = match () {
-        () if reader.takes(&["CREATE", "TABLE"]) => create_table(&mut reader)?,
+        () if reader.takes_create_table() => create_table(&mut reader)?,
         () if reader.takes(&["ALTER", "TABLE"]) => alter_table(&mut reader)?,
         () => None,
     };
@@ -195,9 +202,13 @@ pub(crate) fn marked(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     Ok(())
 }
 
-/// PARTITION BY goes behind all else, as sqlparser has it, and the parts are arguments of RANGE.
+/// PARTITION BY goes behind the storage parameters, as sqlparser has it, and the parts are arguments of RANGE.
 fn create_table(reader: &mut Reader<'_>) -> SqlResult<Option<Vec<TokenWithSpan>>> {
-    while reader.at < reader.tokens.len() && !(reader.is(0, "PARTITION") && reader.is(1, "BY") && reader.is(2, "RANGE")) {
+    // Behind AS there is a query.
+    while reader.at < reader.tokens.len()
+        && !reader.is(0, "AS")
+        && !(reader.is(0, "PARTITION") && reader.is(1, "BY") && reader.is(2, "RANGE"))
+    {
         match reader.tokens[reader.at].token {
             // What stands in parentheses is of columns.
             Token::LParen => _ = reader.parentheses()?,
@@ -229,8 +240,16 @@ fn create_table(reader: &mut Reader<'_>) -> SqlResult<Option<Vec<TokenWithSpan>>
     }
     range.extend(close.cloned());
     let mut made = reader.tokens[..begin].to_vec();
-    made.extend_from_slice(&reader.tokens[reader.at..]);
+    let behind = reader.at;
+    while reader.at < reader.tokens.len() && !reader.is(0, "AS") && !(reader.is(0, "ON") && reader.is(1, "COMMIT")) {
+        match reader.tokens[reader.at].token {
+            Token::LParen => _ = reader.parentheses()?,
+            _ => reader.at += 1,
+        }
+    }
+    made.extend_from_slice(&reader.tokens[behind..reader.at]);
     made.extend(range);
+    made.extend_from_slice(&reader.tokens[reader.at..]);
     Ok(Some(made))
 }
 

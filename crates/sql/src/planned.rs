@@ -3,9 +3,10 @@
 //! Invariant: plans that are kept were made at one version of the catalog, and are given only to who is at that version, for statements whose parameters have the same types. At another version they
 //! go: they have tables that may be gone, whose files would stay.
 
-use crate::bind::change::{ChangePlan, InsertPlan};
+use crate::bind::change::ChangePlan;
 use crate::bind::copy::{CopyFromPlan, CopyToPlan};
 use crate::bind::foreign_key::References;
+use crate::bind::insert::InsertPlan;
 use crate::bind::merge::MergePlan;
 use crate::bind::{Binder, Changing, Limit, Output, Turn};
 use crate::catalog::TableRef;

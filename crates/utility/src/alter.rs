@@ -3,6 +3,7 @@
 use crate::drop::no_object;
 use crate::{Error, Progress, ReorgOptions, ReorgReport, Result, reorg};
 use pagefold_engine::database::{Database, IndexChange, TableChange, TransactionOptions};
+use pagefold_format::catalog::DefinedKind;
 use pagefold_types::{Column, DataType, Value, text};
 use std::str::FromStr;
 
@@ -59,6 +60,15 @@ impl Attributes {
 /// When there is none of this name, or it cannot be so; a value that forbids it is named with its row. Nothing has changed then, unless a REORG failed, which MAXROWS and the pool do not wait for.
 pub fn alter(database: &Database, name: &str, alteration: &Alteration, progress: &dyn Progress) -> Result<AlterReport> {
     let is_index = database.table(name).is_err() && database.partitioned_table(name).is_err() && database.index(name).is_ok();
+    if let Alteration::Rename(to) = alteration
+        && !is_index
+        && database.object_names(DefinedKind::PartitionedIndex).iter().any(|own| own == name)
+    {
+        let mut transaction = database.begin(TransactionOptions::default());
+        transaction.rename_partitioned_index(name, to)?;
+        transaction.commit()?;
+        return finish(database, "index", name, alteration, progress);
+    }
     if is_index { alter_index(database, name, alteration, progress) } else { alter_table(database, name, alteration, progress) }
 }
 

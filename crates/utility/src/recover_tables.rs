@@ -8,11 +8,14 @@ use crate::index_build::KeyCollector;
 use crate::progress::tell;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::backup::{MountOptions, MountedCopy, RecoverOptions, Stop};
-use pagefold_engine::database::{Change, Database, ScanRequest, Settings, TakenTable, split_partition_name};
+use pagefold_engine::database::{Change, Database, RangePartition, ScanRequest, Settings, TakenTable, split_partition_name};
 use pagefold_io::{Clock, Storage};
+use pagefold_types::{DataType, KeyRange, TimeUnit, ValueRef, text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Of the log.
+const TIME: DataType = DataType::Timestamp { unit: TimeUnit::Nano, with_zone: false };
 /// Rows between two looks at whether to stop.
 const ROWS_PER_LOOK: u64 = 16 * 1024;
 
@@ -94,7 +97,14 @@ pub fn recover_tables(
         last_commit_ns: mounted.last_commit_ns(),
     };
     for (name, dropped) in tables.iter().zip(&dropped) {
-        for taken in change.take_table(&then, name, dropped, options.replace, progress)? {
+        let taken = match change.take_table(&then, name, dropped, options.replace, progress) {
+            Err(pagefold_engine::Error::Unknown { .. }) if split_partition_name(name).is_some() => {
+                let now = dropped.keys().cloned();
+                return Err(lacking_partition((storage, clock), directory, (name, now), copies, options, progress)?);
+            }
+            taken => taken?,
+        };
+        for taken in taken {
             for index in &taken.to_build {
                 build(database, &change, &taken, index, options.sort_bytes, progress)?;
             }
@@ -110,6 +120,53 @@ pub fn recover_tables(
     }
     change.commit()?;
     Ok(report)
+}
+
+/// Why a partition was not there: what had its keys then, and how that has changed since.
+fn lacking_partition(
+    (storage, clock): (&Arc<dyn Storage>, &Arc<dyn Clock>),
+    directory: &Path,
+    (name, now): (&str, Option<KeyRange>),
+    copies: &[PathBuf],
+    options: &RecoverTablesOptions,
+    progress: &dyn Progress,
+) -> Result<Error> {
+    let (whole, partition) = split_partition_name(name).unwrap_or((name, ""));
+    // What else there was is known only where the whole is asked for.
+    let mount = MountOptions { recover: options.recover.clone(), tables: vec![whole.into()], scratch: Some(directory.join("recover")) };
+    let mounted = MountedCopy::open(storage, clock, copies, &mount, progress)?;
+    let then = mounted.database(clock, options.settings)?;
+    let mut why = match then.partitioned_table(whole) {
+        Err(pagefold_engine::Error::Unknown { .. }) => format!("\"{whole}\" was not there then, or had no partitions"),
+        table => {
+            let table = table?;
+            let begins_before = |a: &KeyRange, b: &KeyRange| b.end.as_ref().is_none_or(|end| a.start < *end);
+            let overlaps = |now: &KeyRange, then: &KeyRange| begins_before(now, then) && begins_before(then, now);
+            let had = |now: &KeyRange| table.partitions().iter().filter(|then| overlaps(now, then.keys())).collect::<Vec<_>>();
+            let quoted = |names: &[&RangePartition]| {
+                names.iter().map(|partition| format!("\"{}\"", partition.name())).collect::<Vec<_>>().join(", ")
+            };
+            let there_was = |why: &str| format!("partition \"{partition}\" of \"{whole}\" was not there then: {why}");
+            match now.as_ref().map(|now| (now, had(now))) {
+                None => there_was(&format!("there were {}", quoted(&table.partitions().iter().collect::<Vec<_>>()))),
+                Some((_, had)) if had.is_empty() => there_was("no partition had its keys, it was added since (ADD or ROTATE)"),
+                Some((_, had)) if had.len() > 1 => {
+                    there_was(&format!("its keys were those of {}, which were put together since (MERGE)", quoted(&had)))
+                }
+                Some((now, had)) if had.iter().all(|then| then.keys() == now) => {
+                    there_was(&format!("its keys were those of {}, which is not called so any more", quoted(&had)))
+                }
+                Some((_, had)) => there_was(&format!("its keys were among those of {}, which was divided since (SPLIT)", quoted(&had))),
+            }
+        }
+    };
+    if let Stop::TablesChanged(time) = mounted.end().1 {
+        let time = text::to_text(ValueRef::Int(i64::try_from(time).unwrap_or(i64::MAX)), &TIME);
+        why += &format!(
+            "; the log goes up to {time} only, when tables were written anew or dropped (SPLIT, MERGE, LOAD, REORG, DROP): it does not hold their pages"
+        );
+    }
+    Ok(Error::Usage(format!("{why}. Recover \"{whole}\", or take a copy that was made afterwards")))
 }
 
 fn of(taken: &TakenTable, replaced: bool) -> RecoveredTable {

@@ -24,7 +24,7 @@ pub(crate) enum PartitionCommand {
         #[command(flatten)]
         whole: Whole,
         /// The first value behind it, with a name if wanted
-        #[arg(value_name = "[NAME =] LIMIT")]
+        #[arg(value_name = "[NAME =] LIMIT", allow_hyphen_values = true)]
         limit: PartitionText,
         /// Its compression, if not that of the last one
         #[arg(long, value_name = "METHOD", value_parser = super::method)]
@@ -42,7 +42,7 @@ pub(crate) enum PartitionCommand {
         #[command(flatten)]
         whole: Whole,
         /// The first value behind the new one, with a name if wanted
-        #[arg(value_name = "[NAME =] LIMIT")]
+        #[arg(value_name = "[NAME =] LIMIT", allow_hyphen_values = true)]
         limit: PartitionText,
     },
     /// Put a table in the place of a partition, and the partition in that of the table; no row is written
@@ -64,7 +64,7 @@ pub(crate) enum PartitionCommand {
         /// The partition to divide; it keeps the rows from the limit on
         partition: String,
         /// The first value behind the new one, with a name if wanted
-        #[arg(value_name = "[NAME =] LIMIT")]
+        #[arg(value_name = "[NAME =] LIMIT", allow_hyphen_values = true)]
         limit: PartitionText,
     },
     /// Make one of partitions that follow each other

@@ -44,6 +44,12 @@ impl Dropped {
     pub fn is_something(&self) -> bool {
         self.schema.is_some()
     }
+
+    /// The keys of the partition that was there.
+    #[must_use]
+    pub fn keys(&self) -> Option<&KeyRange> {
+        self.keys.as_ref()
+    }
 }
 
 impl Change<'_> {

@@ -362,10 +362,7 @@ impl Defining {
     /// When there is none; those of locks.
     pub(super) fn drop_partitioned_index(&mut self, by: Definer<'_>, name: &str) -> Result<()> {
         let other = self.other(by.database, DefinedKind::PartitionedIndex, name)?;
-        let of = |whole: &String| by.database.other(DefinedKind::PartitionedTable, whole).ok().flatten().map(|found| found.object_id);
-        let whole = by.database.partitioned_names().into_iter().find(|whole| of(whole) == other.notes.partitioned_table());
-        let own = self.others_made().find(|own| Some(own.object_id) == other.notes.partitioned_table()).map(|own| own.name.clone());
-        if let Some(whole) = own.or(whole) {
+        if let Some(whole) = self.table_of_partitioned_index(by.database, &other.notes) {
             let table = self.lock_partitioned(by, &whole)?;
             for partition in table.partitions() {
                 let found = self.table_of(by.database, partition)?;
@@ -376,5 +373,45 @@ impl Defining {
             }
         }
         self.drop_other(by, DefinedKind::PartitionedIndex, name)
+    }
+
+    /// The name of the partitioned table that an index is of, by its notes.
+    fn table_of_partitioned_index(&self, database: &DatabaseState, notes: &Notes) -> Option<String> {
+        let object_id = notes.partitioned_table()?;
+        let own = self.others_made().find(|own| own.object_id == object_id).map(|own| own.name.clone());
+        let is_live = |whole: &String| {
+            let found = database.other(DefinedKind::PartitionedTable, whole).ok().flatten();
+            found.is_some_and(|found| found.object_id == object_id)
+        };
+        own.or_else(|| database.partitioned_names().into_iter().find(is_live))
+    }
+
+    /// Gives an index of a partitioned table another name, and what each partition has of it; these, as they were.
+    ///
+    /// # Errors
+    /// When there is none, a name is taken, or a partition has no sound share of it; those of locks.
+    pub(super) fn rename_partitioned_index(&mut self, by: Definer<'_>, name: &str, to: &str) -> Result<Vec<Arc<Index>>> {
+        let other = self.other(by.database, DefinedKind::PartitionedIndex, name)?;
+        let refuse = |why: String| Err(Error::Parameter(format!("index \"{name}\": {why}")));
+        let Some(whole) = self.table_of_partitioned_index(by.database, &other.notes) else {
+            return refuse("the table that it is of is not there".into());
+        };
+        let table = self.lock_partitioned(by, &whole)?;
+        // Whoever looks for it by its name meets one or the other.
+        self.drop_other(by, DefinedKind::PartitionedIndex, name)?;
+        self.create_other(by, DefinedKind::PartitionedIndex, to, other.notes.clone())?;
+        let mut renamed = Vec::with_capacity(table.partitions().len());
+        for partition in table.partitions() {
+            let found = self.table_of(by.database, partition)?;
+            let own = partition_name(name, partition.name());
+            let Some(index) = self.indexes_as_now(&found).into_iter().find(|index| index.name() == own) else {
+                return refuse(format!("partition \"{}\" has none that can be opened", partition.name()));
+            };
+            let notes = self.notes(index.object_id).unwrap_or_else(|| index.notes());
+            let name = partition_name(to, partition.name());
+            self.alter_index_attributes(by, &index, IndexAttributes { name, notes: Notes::clone(&notes), ..index.attributes_now() })?;
+            renamed.push(index);
+        }
+        Ok(renamed)
     }
 }

@@ -25,6 +25,10 @@ impl Binder<'_> {
         exprs: impl IntoIterator<Item = &'e Expr>,
         clause: &str,
     ) -> SqlResult<Vec<Beforehand>> {
+        let exprs: Vec<&Expr> = exprs.into_iter().collect();
+        // Columns of a view that is changed were bound before.
+        let is_before = |part: &Expr| matches!(part, Expr::Subquery { number, .. } if *number < from);
+        let from = if exprs.iter().any(|expr| expr.any(is_before)) { 0 } else { from };
         if !self.subplans[from..].iter().any(|plan| plan.reads(&table.name)) {
             // They are the same later, and perhaps nobody asks. What foreign keys do comes behind all rows.
             return Ok(Vec::new());

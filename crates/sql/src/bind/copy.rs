@@ -2,8 +2,9 @@
 //!
 //! Invariant: what comes out for COPY FROM is an INSERT whose rows are those of the input, so the table's rules are the same.
 
-use super::change::{InsertPlan, column_of, to_slots};
+use super::change::{column_of, to_slots};
 use super::foreign_key::Reach;
+use super::insert::InsertPlan;
 use super::scope::{Source, table_columns};
 use super::{Binder, Output, TEXT};
 use crate::catalog::{self, Found, TableRef};
@@ -180,16 +181,16 @@ impl Binder<'_> {
         Ok(CopyToPlan { source: planned.plan, names, types, output })
     }
 
-    /// The rows of a table as a query.
+    /// The rows of a table as a query. Names go into it as they are: written as text some would be others.
     fn table_query(&mut self, name: &ast::ObjectName, columns: &[Ident]) -> SqlResult<Box<ast::Query>> {
         let wanted = object_name(name)?;
-        let names: Vec<String> = match SystemTable::named(&wanted) {
-            Some(_) if columns.is_empty() => return parse_query(&format!("SELECT * FROM {name}")),
-            Some(_) => columns.iter().map(ToString::to_string).collect(),
+        let columns: Option<Vec<Ident>> = match SystemTable::named(&wanted) {
+            Some(_) if columns.is_empty() => None,
+            Some(_) => Some(columns.to_vec()),
             None => match catalog::find(self.transaction, &wanted)? {
                 Found::Table(table) => {
-                    let quoted = |column: usize| Ident::with_quote('"', &table.schema.columns()[column].name).to_string();
-                    copied_columns(&table, columns)?.into_iter().map(quoted).collect()
+                    let named = |column: usize| Ident::with_quote('"', &table.schema.columns()[column].name);
+                    Some(copied_columns(&table, columns)?.into_iter().map(named).collect())
                 }
                 Found::View(_) => {
                     let error = SqlError::new("42809", format!("cannot copy from view \"{wanted}\""));
@@ -197,7 +198,16 @@ impl Binder<'_> {
                 }
             },
         };
-        parse_query(&format!("SELECT {} FROM {name}", names.join(", ")))
+        let mut query = parse_query("SELECT * FROM t")?;
+        if let ast::SetExpr::Select(select) = &mut *query.body {
+            if let Some(columns) = columns {
+                select.projection = columns.into_iter().map(|column| ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(column))).collect();
+            }
+            if let Some(ast::TableWithJoins { relation: ast::TableFactor::Table { name: own, .. }, .. }) = select.from.first_mut() {
+                own.clone_from(name);
+            }
+        }
+        Ok(query)
     }
 }
 

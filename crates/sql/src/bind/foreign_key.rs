@@ -6,7 +6,7 @@
 //! - which keys and tables are reached is settled here once, so that a chain of actions is no recursion when it runs.
 
 use super::Binder;
-use super::change::RowRules;
+use super::rules::RowRules;
 use crate::catalog::TableRef;
 use crate::expression::Expr;
 use crate::{SqlError, SqlResult};

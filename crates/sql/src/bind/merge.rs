@@ -3,11 +3,13 @@
 //! It is a query first: the source, outer joined to the table. For each of its rows the first clause that holds says what becomes of it. All that is decided before the first row changes.
 
 use super::beforehand::Beforehand;
-use super::change::{Returning, RowRules};
+use super::change::Returning;
 use super::foreign_key::{Reach, References};
 use super::from::conjuncts;
+use super::rules::RowRules;
 use super::scope::table_columns;
 use super::select::{Distinct, From, Limit, Select};
+use super::view_change::{Doing, Target};
 use super::{Binder, NAMELESS, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::Expr;
@@ -76,7 +78,11 @@ pub(crate) enum MergeAction {
 
 impl Binder<'_> {
     pub(crate) fn merge(&mut self, merge: &ast::Merge) -> SqlResult<MergePlan> {
-        let (table, alias) = self.target_relation(&merge.table)?;
+        let (target, alias) = self.target_relation(&merge.table, Doing::Update)?;
+        if let Some(view) = &target.view {
+            return Err(SqlError::unsupported(format!("MERGE into the view \"{}\"", view.name)));
+        }
+        let table = Arc::clone(&target.table);
         let by_source = merge.clauses.iter().any(|clause| clause.clause_kind == MergeClauseKind::NotMatchedBySource);
         let by_target = merge
             .clauses
@@ -88,7 +94,7 @@ impl Binder<'_> {
         }
         let is_there = self.marked_source();
         let on = conjuncts(self.without_aggregates("JOIN conditions", |binder| binder.condition(&merge.on, "MERGE/ON"))?);
-        let mut clauses = merge.clauses.iter().map(|clause| self.merge_clause(&table, clause)).collect::<SqlResult<Vec<_>>>()?;
+        let mut clauses = merge.clauses.iter().map(|clause| self.merge_clause(&target, clause)).collect::<SqlResult<Vec<_>>>()?;
         let subqueries = self.subplans.len();
         let returning = match &merge.output {
             None => None,
@@ -152,7 +158,7 @@ impl Binder<'_> {
         width
     }
 
-    fn merge_clause(&mut self, table: &Arc<TableRef>, clause: &ast::MergeClause) -> SqlResult<MergeClause> {
+    fn merge_clause(&mut self, target: &Target, clause: &ast::MergeClause) -> SqlResult<MergeClause> {
         let when = match clause.clause_kind {
             MergeClauseKind::Matched => When::Matched,
             MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => When::NotMatched,
@@ -165,7 +171,7 @@ impl Binder<'_> {
             When::NotMatchedBySource => Some(SOURCE),
         };
         self.show_relations(hidden, false);
-        let bound = self.without_aggregates("MERGE WHEN clauses", |binder| binder.clause_of(table, clause, when));
+        let bound = self.without_aggregates("MERGE WHEN clauses", |binder| binder.clause_of(target, clause, when));
         self.show_relations(hidden, true);
         bound
     }
@@ -176,7 +182,8 @@ impl Binder<'_> {
         }
     }
 
-    fn clause_of(&mut self, table: &Arc<TableRef>, clause: &ast::MergeClause, when: When) -> SqlResult<MergeClause> {
+    fn clause_of(&mut self, target: &Target, clause: &ast::MergeClause, when: When) -> SqlResult<MergeClause> {
+        let table = &target.table;
         let condition = clause.predicate.as_ref().map(|condition| self.condition(condition, "WHEN")).transpose()?;
         let action = match &clause.action {
             ast::MergeAction::Delete { .. } => MergeAction::Delete,
@@ -188,7 +195,7 @@ impl Binder<'_> {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(SqlError::unsupported("WHERE in a clause of MERGE").with_hint("Write WHEN MATCHED AND ... THEN."));
                 }
-                let (columns, exprs) = self.assignments(table, &update.assignments)?.into_iter().unzip();
+                let (columns, exprs) = self.assignments(target, &update.assignments)?.into_iter().unzip();
                 MergeAction::Update(columns, exprs)
             }
             ast::MergeAction::Insert(insert) => {
@@ -197,7 +204,7 @@ impl Binder<'_> {
                 }
                 let ast::MergeInsertKind::Values(values) = &insert.kind else { return Err(SqlError::unsupported("INSERT ROW")) };
                 let [row] = values.rows.as_slice() else { return Err(SqlError::syntax("MERGE inserts one row for each of the source")) };
-                let targets = self.target_columns(table, &insert.columns)?;
+                let targets = self.target_columns(target, &insert.columns, row.content.len())?;
                 MergeAction::Insert(self.row_values(table, &targets, &row.content, !insert.columns.is_empty())?)
             }
         };

@@ -9,7 +9,9 @@
 //! * `series`: functions in the SELECT list that give rows
 //! * `names`: what columns without a name are called
 //! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
-//! * `change`: INSERT, UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
+//! * `insert`: INSERT; `change`: UPDATE, DELETE; `merge`: MERGE; `copy`: COPY
+//! * `rules`: defaults, generated columns, CHECK
+//! * `view_change`: views whose rows are changed
 //! * `foreign_key`: other tables that a change has to look at
 //! * `types`: types as they are written
 //!
@@ -27,12 +29,15 @@ pub(crate) mod foreign_key;
 mod frame;
 mod from;
 mod grouping;
+pub(crate) mod insert;
 pub(crate) mod merge;
 mod names;
+pub(crate) mod rules;
 mod scope;
 mod select;
 mod series;
 pub(crate) mod types;
+pub(crate) mod view_change;
 mod windows;
 mod with;
 mod with_change;
@@ -42,7 +47,7 @@ pub(crate) use expression::string;
 pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
 pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
-pub(crate) use select::{Distinct, From, Limit, Select, SetOperation, SortKey};
+pub(crate) use select::{Distinct, From, Limit, Query, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
 pub(crate) use with_change::{Changing, Turn, order};
 

@@ -48,6 +48,8 @@ pub(crate) struct Relation {
     pub(crate) source: Source,
     /// Columns that somebody needs.
     pub(crate) used: BTreeSet<usize>,
+    /// Of a table that is changed by the name of a view: the columns of that, of those of the table as relation 0. Names mean these alone.
+    pub(crate) seen: Option<Vec<(Output, Expr)>>,
     /// It can be named: not what stands beside within the same FROM for other reasons.
     pub(crate) is_visible: bool,
 }
@@ -63,13 +65,23 @@ pub(crate) enum Source {
     Given,
 }
 
+impl Relation {
+    /// Columns that can be named.
+    fn named(&self) -> Box<dyn Iterator<Item = &Output> + '_> {
+        match &self.seen {
+            Some(seen) => Box::new(seen.iter().map(|(output, _)| output)),
+            None => Box::new(self.columns.iter()),
+        }
+    }
+}
+
 impl Scope {
     /// Adds a relation; gives its number.
     pub(crate) fn add(&mut self, name: String, columns: Vec<Output>, source: Source) -> SqlResult<usize> {
         if self.relations.iter().any(|relation| relation.is_visible && relation.name == name) {
             return Err(SqlError::new("42712", format!("table name \"{name}\" specified more than once")));
         }
-        self.relations.push(Relation { name, columns, source, used: BTreeSet::new(), is_visible: true });
+        self.relations.push(Relation { name, columns, source, used: BTreeSet::new(), seen: None, is_visible: true });
         Ok(self.relations.len() - 1)
     }
 
@@ -80,12 +92,31 @@ impl Scope {
         Typed { expr: Expr::Column { relation, column }, data_type: Some(data_type) }
     }
 
+    /// A column by its number among those that can be named.
+    fn named_column(&mut self, relation: usize, column: usize) -> Typed {
+        let Some(seen) = &self.relations[relation].seen else { return self.column(relation, column) };
+        let (Output { data_type, .. }, mut expr) = seen[column].clone();
+        self.needs(relation, &mut expr);
+        Typed { expr, data_type: Some(data_type) }
+    }
+
+    /// An expression of columns of relation 0 becomes one of this relation, which then needs them.
+    pub(crate) fn needs(&mut self, relation: usize, expr: &mut Expr) {
+        let own = &mut self.relations[relation];
+        expr.rewrite(&mut |part| {
+            if let Expr::Column { relation: of, column } = part {
+                *of = relation;
+                own.used.insert(*column);
+            }
+        });
+    }
+
     /// Columns of this name, of one relation or of all. What is quoted is compared as it is, other names without regard to case where there is no column of just this name.
     fn columns_named(&self, relation: Option<usize>, name: &Ident) -> Vec<(usize, usize)> {
         let folded = identifier(name);
         let all = || {
             let relations = self.relations.iter().enumerate().filter(|(at, r)| relation.map_or(r.is_visible, |wanted| wanted == *at));
-            relations.flat_map(|(at, relation)| relation.columns.iter().enumerate().map(move |(column, output)| (at, column, &output.name)))
+            relations.flat_map(|(at, relation)| relation.named().enumerate().map(move |(column, output)| (at, column, &output.name)))
         };
         let exact: Vec<(usize, usize)> = all().filter(|(.., own)| **own == folded).map(|(r, c, _)| (r, c)).collect();
         if !exact.is_empty() || name.quote_style.is_some() {
@@ -118,7 +149,7 @@ impl Scope {
         }
         match self.columns_named(wanted, name).as_slice() {
             [] => Ok(None),
-            [(relation, column)] => Ok(Some(self.column(*relation, *column))),
+            [(relation, column)] => Ok(Some(self.named_column(*relation, *column))),
             _ => {
                 let error = SqlError::new("42702", format!("column reference \"{}\" is ambiguous", identifier(name)));
                 Err(error.with_hint("Name its table, too.").at_span(name.span))
@@ -143,12 +174,12 @@ impl Scope {
         }
         let places: Vec<(usize, usize, String)> = (self.relations.iter().enumerate())
             .filter(|(at, own)| relation.map_or(own.is_visible, |wanted| wanted == *at))
-            .flat_map(|(at, own)| own.columns.iter().enumerate().map(move |(column, output)| (at, column, output.name.clone())))
+            .flat_map(|(at, own)| own.named().enumerate().map(move |(column, output)| (at, column, output.name.clone())))
             .filter(|(.., name)| !name.starts_with(NAMELESS))
             .collect();
         for (relation, column, name) in places {
             if !hidden.contains(&(relation, column)) {
-                all.push((name, self.column(relation, column)));
+                all.push((name, self.named_column(relation, column)));
             }
         }
         all
@@ -196,14 +227,14 @@ impl Binder<'_> {
                 };
             };
             let error = SqlError::new("42703", format!("column {qualifier}.{written} does not exist")).at_span(name.span);
-            return match nearest(&written, own.columns.iter().map(|column| column.name.as_str())) {
+            return match nearest(&written, own.named().map(|column| column.name.as_str())) {
                 Some(near) => error.with_hint(format!("Perhaps you meant \"{qualifier}.{near}\".")),
                 None => error,
             };
         }
         let error = SqlError::new("42703", format!("column \"{written}\" does not exist")).at_span(name.span);
         let known = self.scopes.iter().flat_map(|scope| scope.relations.iter());
-        let known = known.flat_map(|relation| relation.columns.iter().map(|column| column.name.as_str()));
+        let known = known.flat_map(|relation| relation.named().map(|column| column.name.as_str()));
         match nearest(&written, known) {
             Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
             None => error,

@@ -115,9 +115,14 @@ impl Defining<'_> {
         };
         refuse_system(&name)?;
         refuse_system(&to)?;
-        match self.transaction.change_index(&name, &[IndexChange::Rename(to.clone())]) {
+        let changed = match self.transaction.change_index(&name, &[IndexChange::Rename(to.clone())]) {
+            // Perhaps it is one of a table that is divided.
+            Err(Error::Unknown { .. }) => self.transaction.rename_partitioned_index(&name, &to),
+            changed => changed.map(drop),
+        };
+        match changed {
             Err(Error::Unknown { .. }) => Err(SqlError::new("42704", format!("index \"{name}\" does not exist"))),
-            changed => changed.map(|_| "ALTER INDEX".into()).map_err(|error| taken(error, &to)),
+            changed => changed.map(|()| "ALTER INDEX".into()).map_err(|error| taken(error, &to)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Statements that define something: tables, indexes, views, schemas, comments; and TRUNCATE.
 //!
-//! * `table`: CREATE TABLE, CREATE TABLE AS
+//! * `table`: CREATE TABLE; `table_as`: CREATE TABLE AS
 //! * `index`: CREATE INDEX
 //! * `alter`: ALTER TABLE, ALTER INDEX
 //! * `check`: changes that are made without SQL
@@ -23,8 +23,10 @@ pub(crate) mod options;
 pub(crate) mod partition;
 pub(crate) mod sequence;
 mod table;
+mod table_as;
 
 use crate::bind::Binder;
+use crate::bind::view_change::{CheckOption, Doing};
 use crate::catalog::TableRef;
 use crate::execute::Run;
 use crate::expression::ParamTypes;
@@ -95,7 +97,7 @@ impl Defining<'_> {
         if view.materialized || view.temporary || view.or_alter || !view.cluster_by.is_empty() || view.to.is_some() {
             return Err(SqlError::unsupported("this form of CREATE VIEW"));
         }
-        view_options(&view.options)?;
+        let check = view_options(&view.options)?;
         let name = self.check_schema(&view.name)?;
         let mut text = view.query.to_string();
         if !view.columns.is_empty() {
@@ -108,6 +110,16 @@ impl Defining<'_> {
         let outputs = self.bind(|binder| binder.query(&query))?.outputs;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;
+        if let Some(check) = check {
+            match self.bind(|binder| binder.query_target(&query, &name, (Doing::Ask, Some(check), false))) {
+                Err(error) if error.sqlstate() == "55000" => {
+                    let refused = SqlError::new("0A000", "WITH CHECK OPTION is supported only on automatically updatable views");
+                    return Err(refused.with_detail(error.detail().unwrap_or_default()));
+                }
+                bound => drop(bound?),
+            }
+            notes.set_constraints(&[check.constraint()]).map_err(too_much)?;
+        }
         match self.transaction.object(DefinedKind::View, &name) {
             Ok(before) if view.or_replace => {
                 let before = crate::parse::parse_query(before.notes.text().unwrap_or_default())?;
@@ -229,13 +241,14 @@ fn taken(error: Error, name: &str) -> SqlError {
     }
 }
 
-/// What WITH says of a view is about rights, of which there are none here.
-fn view_options(options: &ast::CreateTableOptions) -> SqlResult<()> {
+/// Which rows a view lets in. What else WITH says of it is about rights, of which there are none here.
+fn view_options(options: &ast::CreateTableOptions) -> SqlResult<Option<CheckOption>> {
     let options = match options {
-        ast::CreateTableOptions::None => return Ok(()),
+        ast::CreateTableOptions::None => return Ok(None),
         ast::CreateTableOptions::With(options) => options,
         other => return Err(SqlError::unsupported(format!("{other} of a view"))),
     };
+    let mut check = None;
     for option in options {
         let (name, value) = match option {
             ast::SqlOption::KeyValue { key, value } => (identifier(key), crate::settings::text_of(value).to_lowercase()),
@@ -247,11 +260,19 @@ fn view_options(options: &ast::CreateTableOptions) -> SqlResult<()> {
             ("security_barrier" | "security_invoker", _) => {
                 return Err(SqlError::new("22023", format!("invalid value for boolean option \"{name}\": {value}")));
             }
-            ("check_option", _) => return Err(SqlError::unsupported("check_option of a view")),
+            ("check_option", _) if check.is_some() => {
+                return Err(SqlError::new("22023", "parameter \"check_option\" specified more than once"));
+            }
+            ("check_option", "local") => check = Some(CheckOption::Local),
+            ("check_option", "cascaded") => check = Some(CheckOption::Cascaded),
+            ("check_option", _) => {
+                let error = SqlError::new("22023", format!("invalid value for enum option \"check_option\": {value}"));
+                return Err(error.with_detail("Valid values are \"local\" and \"cascaded\"."));
+            }
             _ => return Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))),
         }
     }
-    Ok(())
+    Ok(check)
 }
 
 /// A view that is replaced keeps its columns: others may stand behind them.

@@ -76,9 +76,15 @@ pub(crate) fn limit_values(
             return Err(SqlError::new("42P16", message));
         };
         let column = &attributes.schema.columns()[*column];
-        let expr = bound(transaction, |binder| binder.default_expression(&expr.to_string(), &column.data_type, &column.name))?;
-        match expr.evaluate(&Env { now, ..Env::EMPTY })? {
+        let said = expr.to_string();
+        let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
+        let env = Env { now, ..Env::EMPTY };
+        match expr.evaluate(&env)? {
             Value::Null => return Err(SqlError::new("42P16", "a limit of a partition is NULL")),
+            _ if is_said.evaluate(&env)? == Value::Boolean(false) => {
+                let message = format!("the limit {said} is no value of column \"{}\", which is {}", column.name, column.data_type);
+                return Err(SqlError::new("22023", message).with_hint("A limit is not rounded: it would be another one."));
+            }
             value => values.push(Some(value)),
         }
     }

@@ -1,4 +1,4 @@
-//! CREATE TABLE and CREATE TABLE AS.
+//! CREATE TABLE.
 
 use super::constraint::{first_free, plain_check, plain_key, plain_unique};
 use super::options;
@@ -6,14 +6,13 @@ use super::partition::{Division, division};
 use super::{Defining, check_plain, taken, too_much};
 use crate::bind::types;
 use crate::catalog::TableRef;
-use crate::execute::Execution;
 use crate::parse::{At, identifier, new_object_name};
 use crate::temporary;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes};
-use pagefold_types::{Column, Direction, Schema, ValueRef};
+use pagefold_types::{Column, Direction, Schema};
 use sqlparser::ast::{self, ColumnOption, TableConstraint};
 
 /// Page size of tables, where none is said.
@@ -23,9 +22,9 @@ const INDEX_PAGE_BYTES: usize = 8 * 1024;
 
 /// A table as it is said, step by step.
 #[derive(Default)]
-struct Said {
-    name: String,
-    columns: Vec<Column>,
+pub(super) struct Said {
+    pub(super) name: String,
+    pub(super) columns: Vec<Column>,
     notes: Vec<ColumnNotes>,
     constraints: Vec<Constraint>,
     /// Name and columns.
@@ -36,6 +35,10 @@ struct Said {
 }
 
 impl Said {
+    pub(super) fn new(name: &str) -> Said {
+        Said { name: name.to_owned(), ..Said::default() }
+    }
+
     fn column(&self, name: &ast::Ident) -> SqlResult<usize> {
         let wanted = identifier(name);
         let found = self.columns.iter().position(|column| column.name == wanted);
@@ -117,16 +120,22 @@ impl Defining<'_> {
         if let Some(query) = &create.query {
             return self.create_table_as(&name, create, query, &options);
         }
-        let mut said = Said { name, ..Said::default() };
+        let said = self.said(&name, create)?;
+        let division = create.partition_by.as_deref().map(division).transpose()?;
+        self.make(said, &options, division.as_ref())?;
+        Ok("CREATE TABLE".into())
+    }
+
+    /// The table that columns and constraints define.
+    pub(super) fn said(&mut self, name: &str, create: &ast::CreateTable) -> SqlResult<Said> {
+        let mut said = Said::new(name);
         for column in &create.columns {
             self.column(&mut said, column)?;
         }
         for constraint in &create.constraints {
             table_constraint(&mut said, constraint)?;
         }
-        let division = create.partition_by.as_deref().map(division).transpose()?;
-        self.make(said, &options, division.as_ref())?;
-        Ok("CREATE TABLE".into())
+        Ok(said)
     }
 
     /// The name of a temporary table, in the schema of the session.
@@ -223,7 +232,7 @@ impl Defining<'_> {
     }
 
     /// Makes the table with the indexes of its keys.
-    fn make(&mut self, mut said: Said, options: &[(String, String)], division: Option<&Division<'_>>) -> SqlResult<()> {
+    pub(super) fn make(&mut self, mut said: Said, options: &[(String, String)], division: Option<&Division<'_>>) -> SqlResult<()> {
         if said.columns.is_empty() {
             return Err(SqlError::new("42P16", "a table has at least one column"));
         }
@@ -278,57 +287,6 @@ impl Defining<'_> {
         self.bind(|binder| binder.row_rules(&found))?;
         said.foreign_keys.iter().try_for_each(|key| self.add_foreign_key(&said.name, key, false))
     }
-
-    fn create_table_as(
-        &mut self,
-        name: &str,
-        create: &ast::CreateTable,
-        query: &ast::Query,
-        options: &[(String, String)],
-    ) -> SqlResult<String> {
-        let (planned, subplans, system) = self.bind(|binder| {
-            let planned = binder.query(query)?;
-            Ok((planned, std::mem::take(&mut binder.subplans), std::mem::take(&mut binder.system)))
-        })?;
-        let mut said = Said { name: name.to_owned(), ..Said::default() };
-        if create.columns.len() > planned.outputs.len() {
-            return Err(SqlError::syntax("too many column names were specified"));
-        }
-        for (at, output) in planned.outputs.iter().enumerate() {
-            let name = create.columns.get(at).map_or_else(|| output.name.clone(), |column| identifier(&column.name));
-            if said.columns.iter().any(|column| column.name == name) {
-                return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
-            }
-            said.columns.push(Column::new(name, output.data_type, true));
-        }
-        self.make(said, options, None)?;
-        let table = TableRef::find(self.transaction, name)?;
-        let view = self.transaction.read_view()?;
-        let mut execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
-        execution.look_at(&system, self.transaction)?;
-        let context = execution.context();
-        let mut operator = crate::execute::open(&planned.plan, &context)?;
-        let mut failed = None;
-        let inserted = self.transaction.insert_rows(&table.first().table, |rows| {
-            loop {
-                match operator.next(&context) {
-                    Ok(Some(row)) => {
-                        let values: Vec<ValueRef<'_>> = row.iter().map(pagefold_types::Value::as_ref).collect();
-                        rows.push(&values)?;
-                    }
-                    Ok(None) => return Ok(()),
-                    Err(error) => {
-                        failed = Some(error);
-                        return Err(pagefold_engine::Error::Cancelled);
-                    }
-                }
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(format!("SELECT {}", inserted?)),
-        }
-    }
 }
 
 /// REFERENCES behind a column.
@@ -372,20 +330,13 @@ fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
     let unsupported = [
         (create.order_by.is_some() || create.cluster_by.is_some() || create.clustered_by.is_some(), "ORDER BY and CLUSTER BY of a table"),
         (create.comment.is_some(), "COMMENT in CREATE TABLE"),
-        (
-            create.query.is_some() && create.columns.iter().any(|column| column.data_type != ast::DataType::Unspecified),
-            "types of columns in CREATE TABLE AS",
-        ),
-        (create.query.is_some() && !create.constraints.is_empty(), "constraints in CREATE TABLE AS"),
         (create.or_replace, "OR REPLACE"),
         (create.external, "EXTERNAL"),
         (create.like.is_some(), "LIKE"),
         (create.clone.is_some(), "CLONE"),
         (create.partition_of.is_some(), "PARTITION OF"),
-        (create.query.is_some() && create.partition_by.is_some(), "PARTITION BY in CREATE TABLE AS"),
-        (create.inherits.is_some(), "INHERITS"),
+        (create.inherits.is_some() && !super::table_as::is_without_data(create), "INHERITS"),
         (!matches!(create.on_commit, None | Some(ast::OnCommit::PreserveRows)), "ON COMMIT DROP and DELETE ROWS"),
-        (create.temporary && create.partition_by.is_some(), "PARTITION BY of a temporary table"),
         (!create.temporary && create.on_commit.is_some(), "ON COMMIT of what is no temporary table"),
         (create.without_rowid || create.strict, "a table as SQLite has it"),
     ];

@@ -10,7 +10,9 @@
 use super::foreign_key::Keeper;
 use super::spill::RowList;
 use super::{Context, Execution, Operator, Tuple, bytes_of, open};
-use crate::bind::change::{ChangePlan, Conflict, InsertPlan, Returning, RowRules};
+use crate::bind::change::{ChangePlan, Returning};
+use crate::bind::insert::{Conflict, InsertPlan};
+use crate::bind::rules::RowRules;
 use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::planned::LockingPlan;
@@ -199,6 +201,12 @@ pub(super) fn meets_checks(table: &TableRef, rules: &RowRules, env: &Env<'_>) ->
         if condition.evaluate(env)? == Value::Boolean(false) {
             let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
             return Err(SqlError::new("23514", message).with_detail(failing_row(table, env.row)).of_constraint(name, &table.name));
+        }
+    }
+    for (view, condition) in &rules.views {
+        if condition.evaluate(env)? != Value::Boolean(true) {
+            let message = format!("new row violates check option for view \"{view}\"");
+            return Err(SqlError::new("44000", message).with_detail(failing_row(table, env.row)));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 
 use super::change;
 use crate::SqlResult;
-use crate::bind::change::InsertPlan;
+use crate::bind::insert::InsertPlan;
 use crate::expression::{Datum, Env, Expr};
 use crate::plan::Plan;
 use pagefold_engine::database::Transaction;
@@ -58,7 +58,7 @@ pub(crate) fn insert(direct: &DirectInsert, plan: &InsertPlan, transaction: &mut
     let data = direct.exprs.iter().map(|expr| expr.evaluate_ref(env)).collect::<SqlResult<Vec<Datum<'_>>>>()?;
     let values: Vec<ValueRef<'_>> = data.iter().map(Datum::as_ref).collect();
     change::not_null(&plan.table, values.iter().copied().enumerate())?;
-    if !plan.rules.checks.is_empty() {
+    if !(plan.rules.checks.is_empty() && plan.rules.views.is_empty()) {
         let row: Vec<Value> = values.iter().map(ValueRef::to_owned).collect();
         change::meets_checks(&plan.table, &plan.rules, &Env { row: &row, ..*env })?;
     }

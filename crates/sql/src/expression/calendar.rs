@@ -5,7 +5,7 @@
 
 use crate::{SqlError, SqlResult};
 use pagefold_types::text::{civil_from_days, days_from_civil};
-use pagefold_types::{DataType, TimeUnit};
+use pagefold_types::{DataType, IntervalField, TimeUnit};
 
 /// Why a text is no date or time.
 enum Wrong {
@@ -236,20 +236,11 @@ pub(super) enum Field {
 
 impl Field {
     pub(super) fn named(name: &str) -> Option<Field> {
-        Some(match name.trim().to_ascii_lowercase().as_str() {
-            "microseconds" | "microsecond" | "us" | "usec" | "usecs" => Field::Microseconds,
-            "milliseconds" | "millisecond" | "ms" | "msec" | "msecs" => Field::Milliseconds,
-            "second" | "seconds" | "sec" | "secs" | "s" => Field::Second,
-            "minute" | "minutes" | "min" | "mins" | "m" => Field::Minute,
-            "hour" | "hours" | "hr" | "hrs" | "h" => Field::Hour,
-            "day" | "days" | "d" => Field::Day,
-            "week" | "weeks" | "w" => Field::Week,
-            "month" | "months" | "mon" | "mons" => Field::Month,
-            "quarter" | "qtr" => Field::Quarter,
-            "year" | "years" | "yr" | "yrs" | "y" => Field::Year,
-            "decade" | "decades" | "dec" | "decs" => Field::Decade,
-            "century" | "centuries" | "cent" | "c" => Field::Century,
-            "millennium" | "millennia" | "mil" | "mils" => Field::Millennium,
+        let name = name.trim();
+        if let Some(unit) = IntervalField::named(name) {
+            return Some(Field::of(unit));
+        }
+        Some(match name.to_ascii_lowercase().as_str() {
             "isoyear" => Field::IsoYear,
             "dow" => Field::DayOfWeek,
             "isodow" => Field::IsoDayOfWeek,
@@ -258,6 +249,25 @@ impl Field {
             "julian" => Field::Julian,
             _ => return None,
         })
+    }
+
+    /// Units of intervals are fields of times, too.
+    fn of(unit: IntervalField) -> Field {
+        match unit {
+            IntervalField::Microsecond => Field::Microseconds,
+            IntervalField::Millisecond => Field::Milliseconds,
+            IntervalField::Second => Field::Second,
+            IntervalField::Minute => Field::Minute,
+            IntervalField::Hour => Field::Hour,
+            IntervalField::Day => Field::Day,
+            IntervalField::Week => Field::Week,
+            IntervalField::Month => Field::Month,
+            IntervalField::Quarter => Field::Quarter,
+            IntervalField::Year => Field::Year,
+            IntervalField::Decade => Field::Decade,
+            IntervalField::Century => Field::Century,
+            IntervalField::Millennium => Field::Millennium,
+        }
     }
 
     pub(super) fn unknown(name: &str, data_type: &DataType) -> SqlError {

@@ -67,6 +67,9 @@ fn names_in(transaction: &mut Transaction<'static>, schema: &str) -> SqlResult<H
         let table = transaction.table(&name)?;
         names.extend(transaction.indexes(&table)?.iter().filter_map(|index| short(index.name())));
     }
+    for kind in [DefinedKind::PartitionedTable, DefinedKind::PartitionedIndex] {
+        names.extend(transaction.object_names(kind).iter().filter_map(|name| short(name)));
+    }
     Ok(names)
 }
 

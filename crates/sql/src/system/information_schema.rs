@@ -2,14 +2,15 @@
 
 use super::{NUMBER, Part, Rows, Seen, SystemTable, number, split, text};
 use crate::SqlResult;
-use crate::bind::TEXT;
+use crate::bind::view_change::{CheckOption, Doing};
+use crate::bind::{Binder, TEXT};
 use crate::catalog::is_system;
-use crate::expression::type_name;
+use crate::expression::{ParamTypes, type_name};
 use pagefold_engine::database::{Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_format::catalog::{ConstraintKind, DefinedKind, Notes, Reference};
 use pagefold_types::{DataType, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) const TABLES: &[SystemTable] = &[
@@ -87,6 +88,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             ("table_schema", TEXT),
             ("table_name", TEXT),
             ("view_definition", TEXT),
+            ("check_option", TEXT),
             ("is_updatable", TEXT),
             ("is_insertable_into", TEXT),
         ],
@@ -120,9 +122,19 @@ fn tables(seen: &mut Seen<'_>) -> SqlResult<Rows> {
 }
 
 fn views(seen: &mut Seen<'_>) -> SqlResult<Rows> {
+    let names: Vec<String> = seen.transaction.object_names(DefinedKind::View).into_iter().filter(|name| !is_system(name)).collect();
+    let params = ParamTypes::default();
+    let mut changed = BTreeSet::new();
+    for name in names {
+        let shown = Binder::new(seen.transaction, &params).view_target(&name, Doing::Ask, false);
+        changed.extend(shown.is_ok_and(|(_, view)| view.is_updatable()).then_some(name));
+    }
     Ok(objects(seen.transaction, DefinedKind::View, |schema, name, notes| {
+        let whole = if schema == "public" { name.to_owned() } else { format!("{schema}.{name}") };
+        let yes = if changed.contains(&whole) { "YES" } else { "NO" };
+        let check = CheckOption::of(notes).map_or("none", CheckOption::name).to_uppercase();
         let definition = text(notes.text().unwrap_or_default());
-        vec![text("pagefold"), text(schema), text(name), definition, text("NO"), text("NO")]
+        vec![text("pagefold"), text(schema), text(name), definition, text(&check), text(yes), text(yes)]
     }))
 }
 

@@ -79,6 +79,22 @@ fn partitioned_tables() {
     assert_eq!(lines, expected);
 }
 
+/// Columns that LOAD has made may have names which no statement can write.
+#[test]
+fn names_of_columns_are_taken_as_they_are() {
+    let database = database();
+    let columns = ["a\"b", "a\"\"b", "a\\\"b"].map(|name| Column::new(name, DataType::Integer, true));
+    let attributes = TableAttributes::new("odd", Schema::new(columns.to_vec()).unwrap());
+    let mut transaction = database.engine().begin_owned(TransactionOptions::default());
+    let table = transaction.create_table(attributes).unwrap();
+    transaction.insert(&table, &[ValueRef::Int(1), ValueRef::Int(2), ValueRef::Int(3)]).unwrap();
+    transaction.commit().unwrap();
+    let mut session = database.session();
+    assert_eq!(copy_to(&mut session, "COPY odd TO STDOUT"), "1\t2\t3\n");
+    assert_eq!(copy_to(&mut session, "COPY odd (\"a\"\"b\") TO STDOUT"), "1\n");
+    assert_eq!(copy_to(&mut session, "COPY pagefold_tables (table_name) TO STDOUT"), "odd\n");
+}
+
 #[test]
 fn transactions() {
     let database = database();

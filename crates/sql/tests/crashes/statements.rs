@@ -89,15 +89,25 @@ fn definition(random: &mut Random) -> String {
             let name = random.one(&TABLES[..5]);
             create_table(random, name)
         }
-        4 => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
+        4 => match random.below(3) {
+            0 => format!(
+                "CREATE TABLE w (id BIGINT PRIMARY KEY, a INTEGER CHECK (a < 400), n INTEGER GENERATED ALWAYS AS IDENTITY) {} AS SELECT id, a FROM {table}",
+                storage(random)
+            ),
+            _ => format!("CREATE TABLE w {} AS SELECT * FROM {table}", storage(random)),
+        },
         5..=7 => {
             let (unique, column) = (random.one(&["", "", "UNIQUE"]), random.one(&["a", "b", "c", "b DESC, a", "a, id", "c DESC"]));
             let format = random.one(&["plain", "prefix", "fold"]);
             let page = if format == "fold" { "8K" } else { random.one(&["2K", "4K"]) };
             format!("CREATE {unique} INDEX i{n} ON {table} ({column}) WITH (format = '{format}', page_size = '{page}')")
         }
+        8 if random.below(2) == 0 => format!("ALTER INDEX i{n} RENAME TO i{}", random.below(4)),
         8 => format!("DROP INDEX i{n}"),
-        9 => format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n}", random.one(&VIEWS)),
+        9 => {
+            let check = random.one(&["", "WITH CHECK OPTION"]);
+            format!("CREATE OR REPLACE VIEW {} AS SELECT id, a FROM {table} WHERE a > {n} {check}", random.one(&VIEWS))
+        }
         10 => format!("DROP VIEW IF EXISTS {}", random.one(&VIEWS)),
         11 => {
             let column = random.one(&[
@@ -149,7 +159,7 @@ fn rows(random: &mut Random) -> String {
     let parent = random.one(&PARENTS);
     let child = random.one(&CHILDREN);
     let text = text(random);
-    match random.below(31) {
+    match random.below(33) {
         0..=2 => format!("INSERT INTO {parent} (id, a, b, c) VALUES ({id}, {n}, {text}, {n}.5), ({}, {id}, {text}, {id}.25)", id + 60),
         3..=4 => format!(
             "INSERT INTO {parent} (id, a, b) SELECT n, n % 7, {text} FROM generate_series({id}, {}) AS s(n) ON CONFLICT DO NOTHING",
@@ -182,6 +192,12 @@ fn rows(random: &mut Random) -> String {
         26..=27 => format!("COPY {parent} (id, a, b, c) FROM '{}.csv' WITH (FORMAT csv)", random.one(&PARENTS)),
         28 => format!("DECLARE c{n} CURSOR FOR SELECT * FROM {table} ORDER BY b"),
         29 => format!("FETCH {id} FROM c{n}"),
+        // Through a view, which is of one of the tables.
+        30 => format!("UPDATE {} SET a = a - 1 WHERE id > {id} RETURNING *", random.one(&VIEWS)),
+        31 => match random.below(2) {
+            0 => format!("INSERT INTO {} (a) VALUES ({n}), ({id})", random.one(&VIEWS)),
+            _ => format!("DELETE FROM {} WHERE a = {n}", random.one(&VIEWS)),
+        },
         // An error behind many rows.
         _ => format!("UPDATE {table} SET a = 10 / (a - {n}), c = 1"),
     }

@@ -44,7 +44,7 @@ const DEFINITIONS: [&str; 8] = [
     "SELECT 'constraint', table_name, constraint_name, constraint_type FROM information_schema.table_constraints",
     "SELECT 'key', table_name, constraint_name, column_name, ordinal_position FROM information_schema.key_column_usage",
     "SELECT 'reference', constraint_name, unique_constraint_name, update_rule, delete_rule FROM information_schema.referential_constraints",
-    "SELECT 'view', table_name, view_definition FROM information_schema.views",
+    "SELECT 'view', table_name, check_option || ' ' || view_definition FROM information_schema.views",
     "SELECT 'sequence', sequence_name, increment FROM information_schema.sequences",
     "SELECT 'partition', table_name, partition_name, less_than, method, page_size_bytes FROM pagefold_partitions",
     "SELECT 'index', table_name, index_name, columns, is_unique, format, page_size_bytes FROM pagefold_indexes",

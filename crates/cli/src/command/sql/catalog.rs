@@ -77,6 +77,11 @@ pub(super) fn relations(transaction: &mut Transaction<'_>) -> Result<Vec<(String
     Ok(relations)
 }
 
+/// Is this the schema of a session's temporary tables?
+fn is_temporary(schema: &str) -> bool {
+    schema.starts_with("pg_temp_")
+}
+
 /// `None` for what is not there, or not for this transaction.
 fn known<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
@@ -116,9 +121,22 @@ pub(super) fn view(transaction: &Transaction<'_>, name: &str) -> Result<Option<S
     Ok(view.and_then(|view| view.notes.text().map(str::to_owned)))
 }
 
+/// Which rows it lets in, as it stands before AS.
+fn view_options(transaction: &Transaction<'_>, name: &str) -> Result<String> {
+    let view = known(transaction.object(DefinedKind::View, name))?;
+    let option = view.and_then(|view| view.notes.constraints().into_iter().find(|option| option.kind == ConstraintKind::Check));
+    Ok(option
+        .map_or_else(String::new, |option| format!(" WITH ({} = {})", option.name, text(option.condition.as_deref().unwrap_or_default()))))
+}
+
 impl Found {
-    fn attributes(&self) -> &TableAttributes {
+    pub(super) fn attributes(&self) -> &TableAttributes {
         self.table.attributes()
+    }
+
+    /// Names, and the index of the first partition.
+    pub(super) fn indexes(&self) -> &[(String, Arc<Index>)] {
+        &self.indexes
     }
 
     fn column_notes(&self, column: usize) -> ColumnNotes {
@@ -184,7 +202,7 @@ impl Found {
         format!("divided by ranges of ({}): {}", columns.join(", "), partitions.join(", "))
     }
 
-    fn column_name(&self, column: usize) -> String {
+    pub(super) fn column_name(&self, column: usize) -> String {
         quoted(&self.attributes().schema.columns()[column].name)
     }
 
@@ -211,11 +229,11 @@ impl Found {
     }
 }
 
-fn page_size(bytes: usize) -> String {
+pub(super) fn page_size(bytes: usize) -> String {
     if bytes.is_multiple_of(1024) { format!("'{}K'", bytes / 1024) } else { bytes.to_string() }
 }
 
-fn with(options: &[String]) -> String {
+pub(super) fn with(options: &[String]) -> String {
     format!("WITH ({})", options.join(", "))
 }
 
@@ -234,7 +252,7 @@ fn table_options(attributes: &TableAttributes) -> Vec<String> {
     options
 }
 
-fn has_default_pool(attributes: &IndexAttributes) -> bool {
+pub(super) fn has_default_pool(attributes: &IndexAttributes) -> bool {
     let plain = IndexAttributes::new("", Vec::new(), false).with_format(attributes.format, attributes.page_bytes);
     attributes.pool == plain.pool
 }
@@ -285,7 +303,7 @@ impl<'a, 't> Writer<'a, 't> {
     }
 
     /// A name as it is written: with its schema.
-    fn name(&self, name: &str) -> String {
+    pub(super) fn name(&self, name: &str) -> String {
         match name.split_once('.') {
             Some((schema, rest)) if self.schemas.iter().any(|own| own == schema) => format!("{}.{}", quoted(schema), quoted(rest)),
             _ => quoted(name),
@@ -294,8 +312,11 @@ impl<'a, 't> Writer<'a, 't> {
 
     /// Everything: schemas, sequences, tables with their indexes, views.
     pub(super) fn all(&mut self) -> Result<Vec<String>> {
-        let mut statements: Vec<String> = self.schemas.iter().map(|schema| format!("CREATE SCHEMA {};", quoted(schema))).collect();
-        let relations = relations(self.transaction)?;
+        // What goes with a session is no part of the database.
+        let kept = self.schemas.iter().filter(|schema| !is_temporary(schema));
+        let mut statements: Vec<String> = kept.map(|schema| format!("CREATE SCHEMA {};", quoted(schema))).collect();
+        let mut relations = relations(self.transaction)?;
+        relations.retain(|(name, _)| !name.split_once('.').is_some_and(|(schema, _)| is_temporary(schema)));
         let (mut tables, mut keys) = (Vec::new(), Vec::new());
         let mut owned = BTreeSet::new();
         for (name, _) in relations.iter().filter(|(_, kind)| matches!(kind, Kind::Table | Kind::Partitioned)) {
@@ -326,7 +347,7 @@ impl<'a, 't> Writer<'a, 't> {
                 |(own, query): &(String, String)| left.iter().all(|(other, _)| other == own || !query.contains(other.as_str()));
             let next = left.iter().position(needs_none).unwrap_or(0);
             let (name, query) = left.remove(next);
-            statements.push(format!("CREATE VIEW {} AS {query};", self.name(&name)));
+            statements.push(format!("CREATE VIEW {}{} AS {query};", self.name(&name), view_options(self.transaction, &name)?));
         }
         Ok(statements)
     }
@@ -339,7 +360,7 @@ impl<'a, 't> Writer<'a, 't> {
             return Ok(statements);
         }
         if let Some(query) = view(self.transaction, name)? {
-            return Ok(vec![format!("CREATE VIEW {} AS {query};", self.name(name))]);
+            return Ok(vec![format!("CREATE VIEW {}{} AS {query};", self.name(name), view_options(self.transaction, name)?)]);
         }
         let sequence = known(self.transaction.object(DefinedKind::Sequence, name))?;
         let numbers = sequence.map(|sequence| sequence.notes.sequence().unwrap_or_default());
@@ -424,6 +445,9 @@ impl<'a, 't> Writer<'a, 't> {
             let (columns, storage) = (found.key_columns(&index.attributes().columns), index_storage(index.attributes()));
             statements.push(format!("CREATE {unique}INDEX {} ON {name} ({columns}){storage};", quoted(own)));
         }
+        if let Some(whole) = &found.whole {
+            statements.extend(self.own_parameters(found, whole)?);
+        }
         if let Some(comment) = found.comment() {
             statements.push(format!("COMMENT ON TABLE {name} IS {};", text(&comment)));
         }
@@ -431,28 +455,6 @@ impl<'a, 't> Writer<'a, 't> {
             statements.push(format!("COMMENT ON COLUMN {name}.{} IS {};", quoted(&column.name), text(&column.comment)));
         }
         Ok(statements)
-    }
-
-    /// PARTITION BY, with a blank behind it.
-    fn partition_by(&mut self, found: &Found, whole: &PartitionedTable) -> Result<String> {
-        let mut parts = Vec::with_capacity(whole.partitions().len());
-        for partition in whole.partitions() {
-            let values = whole.limit_texts(partition).into_iter().map(|own| own.map_or_else(|| "MAXVALUE".into(), |own| text(&own)));
-            let limit = values.collect::<Vec<String>>().join(", ");
-            let (own, first) = (self.transaction.table_of_partition(partition)?, found.attributes());
-            let own = own.attributes();
-            let mut options = Vec::new();
-            if own.method != first.method {
-                options.push(format!("compress = '{}'", own.method));
-            }
-            if own.page_bytes != first.page_bytes {
-                options.push(format!("page_size = {}", page_size(own.page_bytes)));
-            }
-            let options = if options.is_empty() { String::new() } else { format!(" WITH ({})", options.join(", ")) };
-            parts.push(format!("PARTITION {} VALUES LESS THAN ({limit}){options}", quoted(partition.name())));
-        }
-        let columns: Vec<String> = whole.columns().iter().map(|column| found.column_name(*column)).collect();
-        Ok(format!("PARTITION BY RANGE ({}) (\n    {}\n) ", columns.join(", "), parts.join(",\n    ")))
     }
 
     fn column(&mut self, found: &Found, at: usize, column: &pagefold::types::Column) -> Result<String> {

@@ -13,6 +13,7 @@ mod editor;
 mod format;
 mod input;
 mod output;
+mod partition_definitions;
 mod pieces;
 mod report;
 mod words;

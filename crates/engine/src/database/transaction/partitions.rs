@@ -229,6 +229,24 @@ impl Transaction<'_> {
         })
     }
 
+    /// Gives an index of a partitioned table another name, in all partitions.
+    ///
+    /// # Errors
+    /// When there is none, a name is taken, or a partition has no share of it that can be opened; those of locks; when there is no room in the log.
+    pub fn rename_partitioned_index(&mut self, name: &str, to: &str) -> Result<()> {
+        let savepoint = self.savepoint();
+        let renamed = self.define(None, |t| {
+            let before = t.note_definition(|defining, by| defining.rename_partitioned_index(by, name, to))?;
+            before.iter().try_for_each(|index| t.check_seen(&index.lifetime, || index.object()))?;
+            t.log_definitions()
+        });
+        if renamed.is_err() {
+            // Where only rollback is left, that takes it back, too.
+            let _ = self.roll_back_to(savepoint);
+        }
+        renamed
+    }
+
     /// New tables get their first data sets, and are named in the log.
     fn have_partitions(&mut self, made: &[Arc<Table>]) -> Result<()> {
         made.iter().try_for_each(|table| table.add_partition().map(drop))?;
