@@ -4,14 +4,24 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Atom {
     Column(String),
-    /// A number as it was written, exact.
-    Number(String),
-    /// A whole number, as columns have it.
+    /// A whole number, if it is written like this.
     Whole(i64),
+    /// Any other number as it was written, exact.
+    Number(String),
     Text(String),
     Bytes(Vec<u8>),
     Boolean(bool),
     Null,
+}
+
+impl Atom {
+    /// A number as it was written.
+    pub(super) fn number(text: String) -> Atom {
+        match text.parse() {
+            Ok(whole) if i64::to_string(&whole) == text => Atom::Whole(whole),
+            _ => Atom::Number(text),
+        }
+    }
 }
 
 /// An operand, and where it was written: equal wherever that is.
@@ -59,7 +69,7 @@ impl Operand {
             ValueRef::Boolean(value) => Atom::Boolean(value),
             ValueRef::Bytes(bytes) => Atom::Bytes(bytes.to_vec()),
             ValueRef::Text(text) => Atom::Text(text.to_owned()),
-            ValueRef::Decimal(_) => Atom::Number(text()),
+            ValueRef::Decimal(_) => Atom::number(text()),
             ValueRef::Int(value) if matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt) => Atom::Whole(value),
             ValueRef::Real(value) => return value.into(),
             ValueRef::Double(value) => return value.into(),
@@ -72,7 +82,7 @@ macro_rules! numbers {
     ($($integer:ty)*) => {$(
         impl From<$integer> for Operand {
             fn from(value: $integer) -> Operand {
-                Operand(Atom::Number(value.to_string()))
+                Operand(Atom::number(value.to_string()))
             }
         }
     )*};

@@ -134,7 +134,7 @@ impl Parser {
         let position = token.position;
         let quoted = matches!(token.kind, Kind::Name(_));
         let atom = match token.kind {
-            Kind::Number(text) => Atom::Number(text),
+            Kind::Number(text) => Atom::number(text),
             Kind::Text(text) => Atom::Text(text),
             Kind::Name(name) => Atom::Column(name),
             Kind::Word(word) => match word.to_ascii_lowercase().as_str() {
