@@ -22,7 +22,7 @@ In the shell:
 
 Errors go to standard error as FILE:LINE: SQLSTATE message. A script ends with the first one, and exit code 1.
 
-Not yet (each is refused with SQLSTATE 0A000, none is left out in silence): triggers, functions and procedures in SQL, arrays, JSON and interval columns, indexes of expressions or of some rows, changes of rows by a view, users and rights, a time zone but UTC.";
+Not yet (each is refused with SQLSTATE 0A000, none is left out in silence): triggers, functions and procedures in SQL, arrays and JSON, indexes of expressions or of some rows, users and rights, a time zone but UTC.";
 
 /// Runs SQL: PostgreSQL's dialect. The database is made when it is not there, as sqlite3 and duckdb do, unless it is opened with --read-only.
 #[derive(Debug, Args)]

@@ -134,7 +134,8 @@ impl DatabaseState {
         if table.unfinished_dictionary() {
             self.step(table, || table.finish_dictionary())?;
         } else if let Some(dictionary) = train(table)? {
-            self.step(table, || table.add_dictionary(dictionary))?;
+            // What goes when it comes was decided with it.
+            self.step(table, || table.add_dictionary(dictionary)).inspect_err(|_| table.stays_as_it_is())?;
             renewal.added = true;
         }
         let _ = self.remove_leftovers_unless_busy();

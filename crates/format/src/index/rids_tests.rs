@@ -9,8 +9,11 @@ use pagefold_types::Rid;
 pub(super) fn assert_rids(page: &[u8]) {
     let view = LeafView::new(page);
     let mut all: Vec<Rid> = Vec::new();
-    let pushed = view.for_each(|_, rid| Ok::<_, String>(all.push(rid)), |e| e.to_string());
-    pushed.unwrap();
+    let push = |_: &[u8], rid| {
+        all.push(rid);
+        Ok::<_, String>(())
+    };
+    view.for_each(push, |e| e.to_string()).unwrap();
     let mut places = vec![view.end()];
     while let Some(before) = view.place_before(places[places.len() - 1]) {
         places.push(before);

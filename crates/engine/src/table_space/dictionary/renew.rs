@@ -121,11 +121,15 @@ impl Table {
         Ok(verdict.dictionary)
     }
 
-    /// The version whose rows are to come into the form of the newest; 0, which are those of before the first, when there is one.
+    /// The version whose rows are to come into the form of the newest; 0, which are those of before the first, when there is one. Never the newest itself: rows have its form for ever.
     pub(super) fn version_to_retire(&self) -> Result<Option<u16>> {
-        if let retires @ Some(_) = self.standing.lock().retires {
-            return Ok(retires);
+        let newest = self.dictionaries.newest().map_or(0, |newest| newest.version());
+        let mut standing = self.standing.lock();
+        standing.retires = standing.retires.filter(|version| *version < newest);
+        if standing.retires.is_some() {
+            return Ok(standing.retires);
         }
+        drop(standing);
         Ok((self.dictionary_versions().len() == 1 && self.may_have_plain_pages()?).then_some(0))
     }
 
@@ -137,6 +141,11 @@ impl Table {
 
     /// A version has gone.
     pub(super) fn has_retired(&self) {
+        self.standing.lock().retires = None;
+    }
+
+    /// What was found to be better has not come: so nothing goes for it.
+    pub(crate) fn stays_as_it_is(&self) {
         self.standing.lock().retires = None;
     }
 
@@ -265,4 +274,76 @@ impl Trial<'_> {
 /// What a dictionary makes of a byte of these rows.
 fn ratio(rows: &SampledRecords, method: Method, table: &Table, dictionary: &RowDictionary) -> f64 {
     rows.stored_bytes(method, &table.layout, dictionary) as f64 / rows.bytes().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
+    use crate::table_space::TableAttributes;
+    use pagefold_io::{MemoryStorage, SimulatedClock, Storage};
+    use pagefold_types::{Column, DataType, Schema, Value, ValueRef};
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn text(n: i64) -> String {
+        ["one of the words", "another of the words", "words that come seldom"][(n % 3) as usize].repeat((n % 4) as usize + 1)
+    }
+
+    fn insert(database: &Database, from: i64, to: i64) {
+        let table = database.table("t").unwrap();
+        let mut t = database.begin(TransactionOptions::default());
+        for n in from..to {
+            t.insert(&table, &[ValueRef::Int(n), ValueRef::Text(&text(n))]).unwrap();
+        }
+        t.commit().unwrap();
+    }
+
+    /// A look has found another dictionary to be better, and that the newest one should go for it. Then the other one did not come, as the table was altered, or the disk was full.
+    #[test]
+    fn the_newest_dictionary_stays() {
+        for method in [Method::Fixed, Method::Huffman, Method::Page] {
+            let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+            let open = |mode| {
+                let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+                Database::open(Arc::clone(&storage), clock, Path::new("db"), mode, Settings::default()).unwrap()
+            };
+            let database = open(OpenMode::Create);
+            let columns = vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)];
+            let mut change = database.change();
+            change.create_table(TableAttributes { method, ..TableAttributes::new("t", Schema::new(columns).unwrap()) }).unwrap();
+            change.commit().unwrap();
+            let table = database.table("t").unwrap();
+            for turn in 0..3 {
+                insert(&database, 2000 * turn, 2000 * (turn + 1));
+                if turn < 2 {
+                    let dictionary = table.sample_records().unwrap().train_any(method, table.layout()).unwrap();
+                    database.use_dictionary("t", dictionary).unwrap();
+                }
+            }
+            let newest = table.dictionary().unwrap().version();
+            table.standing.lock().retires = Some(newest);
+            for _ in 0..3 {
+                database.renew_dictionaries("t").unwrap();
+            }
+            assert!(table.dictionary_versions().contains(&newest), "{method:?}");
+            assert!(table.drop_dictionary(newest).is_err(), "{method:?}");
+            drop(table);
+            drop(database);
+            let database = open(OpenMode::Write);
+            let table = database.table("t").unwrap();
+            let rows = database.read_view().scan(&table, &ScanRequest::default()).unwrap().into_rows();
+            let mut seen: Vec<i64> = rows
+                .map(|row| {
+                    let (_, values) = row.unwrap();
+                    let [Value::Int(n), Value::Text(found)] = values.as_slice() else { panic!("{values:?}") };
+                    assert_eq!(*found, text(*n));
+                    *n
+                })
+                .collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..6000), "{method:?}");
+        }
+    }
 }

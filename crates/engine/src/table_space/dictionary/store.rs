@@ -156,9 +156,15 @@ impl Table {
         mtr.commit().map(drop)
     }
 
-    /// The oldest version goes: nothing refers to it any more.
+    /// A version goes: nothing refers to it any more.
+    ///
+    /// # Errors
+    /// When it is the one that new rows get, and nothing has gone then; when it is damaged, or the log cannot be written.
     pub(crate) fn drop_dictionary(&self, version: u16) -> Result<()> {
         let mut live = self.dictionaries.live.lock();
+        if self.dictionaries.newest().is_none_or(|newest| newest.version() <= version) {
+            return Err(Error::Parameter(format!("{}: dictionary version {version} is the one that new rows get", self.object())));
+        }
         for data_set in self.all_partitions() {
             let root = data_set.facts().dictionaries.iter().find(|root| root.version == version).copied();
             let Some(root) = root else { continue };
