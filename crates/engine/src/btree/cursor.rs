@@ -111,6 +111,7 @@ pub(crate) struct Position {
     page: LeafCopy,
     /// Where the cursor is, if the current leaf is a prefix leaf.
     reader: PlaceReader,
+    /// RIDs of the block that it is in, where keys are not looked at.
     block: BlockRids,
     from: Place,
     to: Place,

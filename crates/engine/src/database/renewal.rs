@@ -135,7 +135,7 @@ impl DatabaseState {
             self.step(table, || table.finish_dictionary())?;
         } else if let Some(dictionary) = train(table)? {
             // What goes when it comes was decided with it.
-            self.step(table, || table.add_dictionary(dictionary)).inspect_err(|_| table.stays_as_it_is())?;
+            self.step(table, || table.add_dictionary(dictionary)).inspect_err(|_| table.nothing_retires())?;
             renewal.added = true;
         }
         let _ = self.remove_leftovers_unless_busy();

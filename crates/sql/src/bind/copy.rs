@@ -3,7 +3,6 @@
 //! Invariant: what comes out for COPY FROM is an INSERT whose rows are those of the input, so the table's rules are the same.
 
 use super::change::{column_of, to_slots};
-use super::foreign_key::Reach;
 use super::insert::InsertPlan;
 use super::scope::{Source, table_columns};
 use super::{Binder, Output, TEXT};
@@ -101,19 +100,7 @@ impl Binder<'_> {
         };
         let exprs = (0..table.schema.len()).map(|column| value_of(self, column)).collect::<SqlResult<Vec<Expr>>>()?;
         let condition = copy.condition.as_ref().map(|condition| self.copy_condition(&table, condition)).transpose()?;
-        let rules = self.row_rules(&table)?;
-        let references = self.references(&table, Reach { inserts: true, ..Reach::default() })?;
-        let insert = InsertPlan {
-            table,
-            source: Plan::default(),
-            exprs,
-            rules,
-            references,
-            conflict: None,
-            returning: None,
-            reads_own: false,
-            beforehand: Vec::new(),
-        };
+        let insert = self.plain_insert(table, Plan::default(), exprs)?;
         Ok(CopyFromPlan { insert, targets, condition, input })
     }
 

@@ -203,6 +203,11 @@ impl Binder<'_> {
                 (Plan::values(values), (0..width).map(Expr::Slot).collect())
             }
         };
+        self.plain_insert(table, source, exprs)
+    }
+
+    /// INSERT of rows of a source, and nothing else.
+    pub(super) fn plain_insert(&mut self, table: Arc<TableRef>, source: Plan, exprs: Vec<Expr>) -> SqlResult<InsertPlan> {
         let rules = self.row_rules(&table)?;
         let references = self.references(&table, Reach { inserts: true, ..Reach::default() })?;
         Ok(InsertPlan {

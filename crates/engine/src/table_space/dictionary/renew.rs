@@ -139,13 +139,8 @@ impl Table {
         self.standing.lock().retires = versions.first().copied().filter(|_| versions.len() >= LIVE_MAX);
     }
 
-    /// A version has gone.
-    pub(super) fn has_retired(&self) {
-        self.standing.lock().retires = None;
-    }
-
-    /// What was found to be better has not come: so nothing goes for it.
-    pub(crate) fn stays_as_it_is(&self) {
+    /// No version is to go any more: it has gone, or what it was to go for has not come.
+    pub(crate) fn nothing_retires(&self) {
         self.standing.lock().retires = None;
     }
 

@@ -80,7 +80,7 @@ impl Table {
             return Ok(false);
         }
         self.drop_dictionary(round.version)?;
-        self.has_retired();
+        self.nothing_retires();
         self.changed.version.store(0, Ordering::SeqCst);
         Ok(true)
     }
