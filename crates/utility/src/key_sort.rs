@@ -1,10 +1,12 @@
 //! Sorting (key, RID) entries in bounded memory: an external merge sort.
 //!
-//! Entries that arrive in order are only stored, never compared again. When memory is full, a sorted run goes to a temporary file, which has all runs.
+//! Entries that arrive in order are only stored, never compared again. When memory is full, a sorted run goes to a temporary file, which has all runs. As many runs are merged at once as have a block
+//! of memory each; of more, the first are merged to one before, in a second file (Knuth, The Art of Computer Programming 3, 5.4.1).
 //!
 //! Invariants:
 //! - a run is ascending by (key, RID);
 //! - the last run is at the end of the file, so that it can go on;
+//! - blocks of runs that are merged take no more memory than entries may, but for [`RUNS_MIN`] of them;
 //! - temporary files are removed when the sorter is dropped; after a crash the next writer removes them.
 
 use crate::{Error, Result};
@@ -25,6 +27,10 @@ const ENTRY_BYTES_MAX: usize = ENTRY_HEADER + u16::MAX as usize;
 const MEMORY_MIN: usize = 64 * 1024;
 /// Bytes read, written or handed over at a time.
 const BLOCK_BYTES: usize = 256 * 1024;
+/// Bytes of a run that are read at a time, at least.
+const RUN_BLOCK_MIN: usize = 32 * 1024;
+/// Runs that can be merged at once, with however little memory.
+const RUNS_MIN: usize = 4;
 /// Blocks that wait to be visited.
 const BLOCKS_WAITING: usize = 4;
 /// Fewer entries are not worth a thread.
@@ -139,11 +145,16 @@ impl KeySorter {
         if let Some(file) = &self.file {
             return Ok(Arc::clone(file));
         }
-        let path = self.directory.join(format!("{}.tmp", self.name));
+        let made = self.new_file("tmp")?;
+        Ok(Arc::clone(self.file.insert(made)))
+    }
+
+    fn new_file(&self, ending: &str) -> Result<Arc<RunFile>> {
+        let path = self.directory.join(format!("{}.{ending}", self.name));
         let file = self.storage.open(&path, &OpenOptions::create())?;
         let made = Arc::new(RunFile { storage: Arc::clone(&self.storage), path, file });
         made.file.set_len(0)?;
-        Ok(Arc::clone(self.file.insert(made)))
+        Ok(made)
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -237,25 +248,56 @@ impl KeySorter {
         if !self.starts.is_empty() {
             self.spill()?;
         }
-        self.bytes = Vec::new();
-        let mut readers = Vec::with_capacity(self.runs.len());
-        let mut heap = BinaryHeap::new();
-        for (number, run) in self.runs.iter().enumerate() {
-            let mut reader = RunReader::new(run);
-            if let Some(first) = reader.next()? {
-                heap.push(Reverse((first, number)));
-            }
-            readers.push(reader);
-        }
-        while let Some(Reverse(((key, rid), number))) = heap.pop() {
-            visit(&key, rid)?;
-            let reader: &mut RunReader<'_> = &mut readers[number];
-            if let Some(next) = reader.next_into(key)? {
-                heap.push(Reverse((next, number)));
-            }
+        (self.bytes, self.starts, self.file) = (Vec::new(), Vec::new(), None);
+        self.merge_first_runs()?;
+        merge_runs(&self.runs, self.memory_bytes, visit)
+    }
+
+    /// Makes of the first runs one, until there are no more than can be merged at once.
+    fn merge_first_runs(&mut self) -> Result<()> {
+        let most = (self.memory_bytes / RUN_BLOCK_MIN).max(RUNS_MIN);
+        let mut file: Option<Arc<RunFile>> = None;
+        let mut end = 0;
+        while self.runs.len() > most {
+            let merged = match &file {
+                Some(file) => Arc::clone(file),
+                None => Arc::clone(file.insert(self.new_file("merged.tmp")?)),
+            };
+            let runs: Vec<Run> = self.runs.drain(..most.min(self.runs.len() - most + 1)).collect();
+            let mut run = Run { file: merged, start: end, bytes: 0, last: (Vec::new(), Rid::default()) };
+            let mut block = Vec::with_capacity(BLOCK_BYTES + 4096);
+            merge_runs(&runs, self.memory_bytes, |key, rid| {
+                append_entry(&mut block, key, rid)?;
+                if block.len() < BLOCK_BYTES { Ok(()) } else { run.append(&mut block) }
+            })?;
+            run.append(&mut block)?;
+            end += run.bytes;
+            self.runs.push(run);
         }
         Ok(())
     }
+}
+
+/// Visits all entries of some runs in order.
+fn merge_runs(runs: &[Run], memory_bytes: usize, mut visit: impl FnMut(&[u8], Rid) -> Result<()>) -> Result<()> {
+    let block_bytes = (memory_bytes / runs.len().max(1)).clamp(RUN_BLOCK_MIN, BLOCK_BYTES);
+    let mut readers = Vec::with_capacity(runs.len());
+    let mut heap = BinaryHeap::new();
+    for (number, run) in runs.iter().enumerate() {
+        let mut reader = RunReader::new(run, block_bytes);
+        if let Some(first) = reader.next()? {
+            heap.push(Reverse((first, number)));
+        }
+        readers.push(reader);
+    }
+    while let Some(Reverse(((key, rid), number))) = heap.pop() {
+        visit(&key, rid)?;
+        let reader: &mut RunReader<'_> = &mut readers[number];
+        if let Some(next) = reader.next_into(key)? {
+            heap.push(Reverse((next, number)));
+        }
+    }
+    Ok(())
 }
 
 fn append_entry(bytes: &mut Vec<u8>, key: &[u8], rid: Rid) -> Result<()> {
@@ -292,8 +334,8 @@ struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    fn new(run: &'a Run) -> RunReader<'a> {
-        RunReader { run, offset: 0, buffer: AlignedBuffer::new(BLOCK_BYTES, 4096), at: 0, end: 0 }
+    fn new(run: &'a Run, block_bytes: usize) -> RunReader<'a> {
+        RunReader { run, offset: 0, buffer: AlignedBuffer::new(block_bytes & !4095, 4096), at: 0, end: 0 }
     }
 
     fn next(&mut self) -> Result<Option<(Vec<u8>, Rid)>> {
@@ -325,7 +367,7 @@ impl<'a> RunReader<'a> {
         let mut done = 0;
         while done < out.len() {
             if self.at == self.end {
-                let left = (self.run.bytes - self.offset).min(BLOCK_BYTES as u64) as usize;
+                let left = (self.run.bytes - self.offset).min(self.buffer.len() as u64) as usize;
                 if left == 0 {
                     return Ok(false);
                 }
@@ -352,10 +394,14 @@ mod tests {
     const ENTRIES: u32 = 100_000;
 
     fn sorter() -> KeySorter {
+        sorter_with(1 << 20)
+    }
+
+    fn sorter_with(memory_bytes: usize) -> KeySorter {
         let storage = MemoryStorage::new();
         let directory = PathBuf::from("sorted");
         storage.create_directory(&directory).unwrap();
-        KeySorter::in_directory(Arc::new(storage), directory, "keys", 1 << 20)
+        KeySorter::in_directory(Arc::new(storage), directory, "keys", memory_bytes)
     }
 
     fn key(number: u32) -> (Vec<u8>, Rid) {
@@ -391,6 +437,41 @@ mod tests {
         // In order, but for the first.
         sorts((1..ENTRIES).chain([0]), 1..=2);
         sorts([ENTRIES - 1].into_iter().chain(0..ENTRIES - 1), 2..=20);
+    }
+
+    /// With so little memory only four runs are merged at once: there are some 50, and 4 after enough of them have become one. Both files go.
+    #[test]
+    fn more_runs_than_are_merged_at_once() {
+        for order in [|number: u32| ENTRIES - 1 - number, |number: u32| number * 7_919 % ENTRIES] {
+            let mut sorter = sorter_with(MEMORY_MIN);
+            (0..ENTRIES).map(order).map(key).for_each(|(key, rid)| sorter.push(&key, rid).unwrap());
+            assert!(sorter.runs.len() > RUNS_MIN * RUNS_MIN, "{} runs", sorter.runs.len());
+            let (storage, directory) = (Arc::clone(&sorter.storage), sorter.directory.clone());
+            let (mut next, mut files) = (0, 0);
+            sorter
+                .drain(|found, rid| {
+                    if next == ENTRIES / 2 {
+                        files = storage.list(&directory).unwrap().len();
+                    }
+                    assert_eq!((found.to_vec(), rid), key(next));
+                    next += 1;
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(next, ENTRIES);
+            assert!((1..=2).contains(&files), "{files} files while the last are merged");
+            assert!(storage.list(&directory).unwrap().is_empty());
+        }
+    }
+
+    /// A run that was merged from others, and cannot be written, or read back.
+    #[test]
+    fn a_disk_that_is_full_while_runs_are_merged_ends_it() {
+        let mut sorter = sorter_with(MEMORY_MIN);
+        (0..ENTRIES).rev().map(key).for_each(|(key, rid)| sorter.push(&key, rid).unwrap());
+        let before = sorter.runs.len();
+        sorter.directory = PathBuf::from("nowhere");
+        assert!(before > RUNS_MIN && sorter.drain(|_, _| Ok(())).is_err());
     }
 
     /// Sorted by a thread, and without one.
