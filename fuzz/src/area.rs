@@ -1,6 +1,6 @@
 //! All ways to read a column area, against each other, and changes in place.
 
-use pagefold_codec::page::{Bitmap, ColumnArea, PageSchema, Patch, StringValue};
+use pagefold_codec::page::{Bitmap, ColumnArea, IntMembers, PageSchema, Patch, StringValue};
 use pagefold_codec::row::Dictionary;
 use pagefold_types::RowLayout;
 use std::ops::Bound;
@@ -97,6 +97,12 @@ fn read_ints(area: &ColumnArea<'_>, column: usize, some: &Bitmap, valid: &Bitmap
         for row in some.ones() {
             assert_eq!(kept.get(row), valid.get(row) && range.contains(&values[row]), "{range:?}");
         }
+    }
+    let members = IntMembers::of(vec![a, b, a.saturating_add(3), i64::MAX, -5]);
+    let mut kept = some.clone();
+    area.select_members(column, &members, &mut kept);
+    for row in some.ones() {
+        assert_eq!(kept.get(row), valid.get(row) && members.contains(values[row]));
     }
 }
 

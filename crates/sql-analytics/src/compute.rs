@@ -7,6 +7,7 @@
 use crate::arithmetic;
 use crate::arrays::{Builder, View, repeated};
 use crate::failure::Failure;
+use crate::run::Counters;
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Datum, RecordBatch, Scalar as One, UInt32Array};
@@ -25,6 +26,7 @@ use std::sync::Arc;
 pub(crate) struct Running {
     pub(crate) failure: Failure,
     pub(crate) interrupt: Interrupt,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl Running {

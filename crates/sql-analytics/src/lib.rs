@@ -4,6 +4,7 @@
 //!
 //! * `run`: queries on threads, with memory and files
 //! * `plan`: trees of nodes as physical plans; `watch`: the end of a statement; `scan`: rows of tables as arrays
+//! * `keys`: what one side of a join tells the other one
 //! * `expr`, `compute`, `arithmetic`: expressions; `sums`: SUM and AVG
 //! * `arrays`: values as arrays; `spill`: files; `failure`: errors
 //!
@@ -16,6 +17,7 @@ mod arrays;
 mod compute;
 mod expr;
 mod failure;
+mod keys;
 mod plan;
 mod run;
 mod scan;

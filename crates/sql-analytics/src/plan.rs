@@ -8,7 +8,8 @@
 use crate::arrays::{Builder, schema};
 use crate::compute::Running;
 use crate::expr::{column, physical};
-use crate::scan::{Leaf, Source};
+use crate::keys::{AwaitedKeys, KeyNotes};
+use crate::scan::{Awaited, Leaf, Source};
 use crate::sums::Summing;
 use crate::watch::Watched;
 use arrow_array::RecordBatch;
@@ -39,6 +40,11 @@ use std::sync::Arc;
 /// Rows, by estimate, up to which one side of a join is hashed as one.
 const ROWS_AS_ONE: f64 = 1_000_000.0;
 
+/// A hashed side tells its keys if it has, by estimate, no larger part than this of what it would have without conditions: else the other side loses little by them.
+const PART_TOLD: f64 = 0.7;
+/// And if it has, by estimate, not more rows.
+const ROWS_TOLD: f64 = 4_000_000.0;
+
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// Makes plans of one query.
@@ -50,10 +56,11 @@ pub(crate) struct Planner<'p> {
 impl Planner<'_> {
     /// The plan of a whole query: of one partition.
     pub(crate) fn whole(&self, node: &Node) -> Result<Plan> {
-        Ok(as_one(self.plan(node)?))
+        Ok(as_one(self.plan(node, Vec::new())?))
     }
 
-    fn plan(&self, node: &Node) -> Result<Plan> {
+    /// `awaited`: rows that have other keys than these in the columns that come out are of no use; not each scan that might goes by that.
+    fn plan(&self, node: &Node, awaited: Awaited) -> Result<Plan> {
         Ok(match &node.operation {
             Operation::Scan(scan) => {
                 let mut sources: Vec<Source> =
@@ -61,30 +68,41 @@ impl Planner<'_> {
                 if sources.is_empty() {
                     sources.push(Source::Rows(RecordBatch::new_empty(schema(&node.kinds))));
                 }
-                Arc::new(Leaf::new(scan.name().to_owned(), &node.kinds, sources, self.running))
+                Arc::new(Leaf::new(scan.name().to_owned(), &node.kinds, sources, self.running).with_keys(awaited))
             }
             Operation::Values(rows) => self.values(rows, &node.kinds)?,
             Operation::Filter { input, condition } => {
-                let input = self.plan(input)?;
+                let input = self.plan(input, awaited)?;
                 Arc::new(FilterExec::try_new(self.expr(condition, &input.schema()), input)?)
             }
-            Operation::Project { input, exprs } => match (&input.operation, columns(exprs)) {
-                // Columns of pairs that nobody needs are not made.
-                (Operation::Join(join), Some(columns)) if !join.keys.is_empty() => self.join(join, Some(&columns))?,
-                _ => self.projected(self.plan(input)?, exprs)?,
-            },
-            Operation::Join(join) => self.join(join, None)?,
-            Operation::Aggregate { input, keys, aggregates } => self.aggregate(self.plan(input)?, keys, aggregates)?,
+            Operation::Project { input, exprs } => {
+                let awaited = behind(exprs, awaited);
+                match (&input.operation, columns(exprs)) {
+                    // Columns of pairs that nobody needs are not made.
+                    (Operation::Join(join), Some(columns)) if !join.keys.is_empty() => self.join(join, Some(&columns), awaited)?,
+                    _ => self.projected(self.plan(input, awaited)?, exprs)?,
+                }
+            }
+            Operation::Join(join) => self.join(join, None, awaited)?,
+            Operation::Aggregate { input, keys, aggregates } => {
+                // Of groups that are of no use no row is needed.
+                let input = self.plan(input, behind(keys, awaited))?;
+                self.aggregate(input, keys, aggregates)?
+            }
             Operation::Distinct(input) => {
                 let keys: Vec<Scalar> = input.kinds.iter().enumerate().map(|(at, kind)| Scalar::Column(at, *kind)).collect();
-                self.aggregate(self.plan(input)?, &keys, &[])?
+                self.aggregate(self.plan(input, awaited)?, &keys, &[])?
             }
-            Operation::Sort { input, keys, limit } => sorted(self.plan(input)?, keys, *limit)?,
+            Operation::Sort { input, keys, limit } => {
+                // Rows that are of no use count among the first.
+                let awaited = if limit.is_some() { Vec::new() } else { awaited };
+                sorted(self.plan(input, awaited)?, keys, *limit)?
+            }
             Operation::Limit { input, offset, rows } => {
                 let number = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-                Arc::new(GlobalLimitExec::new(as_one(self.plan(input)?), number(*offset), rows.map(number)))
+                Arc::new(GlobalLimitExec::new(as_one(self.plan(input, Vec::new())?), number(*offset), rows.map(number)))
             }
-            Operation::Union(first, second) => UnionExec::try_new(vec![self.plan(first)?, self.plan(second)?])?,
+            Operation::Union(first, second) => UnionExec::try_new(vec![self.plan(first, awaited.clone())?, self.plan(second, awaited)?])?,
         })
     }
 
@@ -109,11 +127,11 @@ impl Planner<'_> {
         Ok(Arc::new(ProjectionExec::try_new(exprs, input)?))
     }
 
-    /// `wanted`: these of the columns that come out.
-    fn join(&self, join: &Join, wanted: Option<&[usize]>) -> Result<Plan> {
-        let (first, second) = (self.plan(&join.first)?, self.plan(&join.second)?);
+    /// `wanted`: these of the columns that come out. `awaited` are of them all.
+    fn join(&self, join: &Join, wanted: Option<&[usize]>, awaited: Awaited) -> Result<Plan> {
         // The left one is hashed.
         let swapped = !join.nulls_match && join.second.rows <= join.first.rows;
+        let (first, second) = self.sides(join, swapped, awaited)?;
         let sides = if swapped { [JoinSide::Right, JoinSide::Left] } else { [JoinSide::Left, JoinSide::Right] };
         let widths = (join.first.kinds.len(), join.second.kinds.len());
         let filter = join.condition.as_ref().map(|condition| self.join_filter(condition, join, sides));
@@ -164,6 +182,50 @@ impl Planner<'_> {
             Arc::new(HashJoinExec::try_new(left, right, on, filter, &kind, order, mode, equality, join.nulls_match)?)
         };
         Ok(Arc::new(Watched::new(plan, self.running)))
+    }
+
+    /// Both sides: that which is hashed tells the other one its keys.
+    fn sides(&self, join: &Join, swapped: bool, awaited: Awaited) -> Result<(Plan, Plan)> {
+        let width = join.first.kinds.len();
+        let (mut of_first, mut of_second): (Awaited, Awaited) = awaited.into_iter().partition(|(column, _)| *column < width);
+        if join.kind == JoinType::Full {
+            of_first.clear();
+        }
+        // Where the first side's rows come without a partner, one that is left out would let them.
+        if join.kind != JoinType::Inner {
+            of_second.clear();
+        }
+        of_second.iter_mut().for_each(|(column, _)| *column -= width);
+        let notes = self.notes(join, swapped, if swapped { &mut of_first } else { &mut of_second });
+        let (first, second) = (self.plan(&join.first, of_first)?, self.plan(&join.second, of_second)?);
+        let notes: Vec<KeyNotes> = notes.into_iter().filter(KeyNotes::are_awaited).collect();
+        let noted = |plan| -> Plan { Arc::new(Watched::new(plan, self.running).with_notes(notes.into_iter())) };
+        Ok(if swapped { (first, noted(second)) } else { (noted(first), second) })
+    }
+
+    /// Keys of the hashed side that leave out rows of the other one.
+    fn notes(&self, join: &Join, swapped: bool, awaited: &mut Awaited) -> Vec<KeyNotes> {
+        // Rows of the other side that come without a partner are needed.
+        let needs_partner = match join.kind {
+            JoinType::Inner | JoinType::Semi => true,
+            JoinType::Left | JoinType::Anti => !swapped,
+            JoinType::Full => false,
+        };
+        let hashed = if swapped { &join.second } else { &join.first };
+        if !needs_partner || join.nulls_match || join.nulls_equal || hashed.part > PART_TOLD || hashed.rows > ROWS_TOLD {
+            return Vec::new();
+        }
+        let columns = join.keys.iter().filter_map(|(first, second)| match (first, second) {
+            (Scalar::Column(first, Kind::Int), Scalar::Column(second, Kind::Int)) => Some((*first, *second)),
+            _ => None,
+        });
+        let note = |(first, second): (usize, usize)| {
+            let (own, other) = if swapped { (second, first) } else { (first, second) };
+            let (notes, keys) = KeyNotes::new(own);
+            awaited.push((other, keys));
+            notes
+        };
+        columns.map(note).collect()
     }
 
     fn by_hash(&self, input: Plan, keys: Vec<Arc<dyn PhysicalExpr>>) -> Result<Plan> {
@@ -237,6 +299,15 @@ impl Planner<'_> {
         };
         Ok(Arc::new(AggregateExec::try_new(mode, merging, calls, filters, partial, input_schema)?))
     }
+}
+
+/// Keys of columns that expressions are, by the columns of what these are made of.
+fn behind(exprs: &[Scalar], awaited: Awaited) -> Awaited {
+    let column = |(at, keys): (usize, AwaitedKeys)| match exprs.get(at) {
+        Some(Scalar::Column(column, _)) => Some((*column, keys)),
+        _ => None,
+    };
+    awaited.into_iter().filter_map(column).collect()
 }
 
 /// The numbers of columns, if these expressions are nothing else.

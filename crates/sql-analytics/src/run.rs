@@ -46,8 +46,17 @@ const MEMORY_MIN: usize = 4 << 20;
 pub struct DataFusion {
     threads: Option<usize>,
     runtime: OnceLock<Option<Runtime>>,
-    /// Bytes that queries have written to files.
-    spilled: Arc<AtomicU64>,
+    counters: Arc<Counters>,
+}
+
+/// What all queries have done.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Bytes written to files.
+    pub(crate) spilled: AtomicU64,
+    /// Scans that left out rows by keys of a join, and those of them that looked rows up by an index, each as often as it has parts.
+    pub(crate) with_keys: AtomicU64,
+    pub(crate) by_index: AtomicU64,
 }
 
 impl DataFusion {
@@ -66,7 +75,19 @@ impl DataFusion {
     /// Bytes that queries have written to files, as they did not fit in memory.
     #[must_use]
     pub fn spilled_bytes(&self) -> u64 {
-        self.spilled.load(Ordering::Relaxed)
+        self.counters.spilled.load(Ordering::Relaxed)
+    }
+
+    /// Scans that read only rows whose keys the other side of a join has, each as often as it has parts.
+    #[must_use]
+    pub fn scans_with_keys(&self) -> u64 {
+        self.counters.with_keys.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that looked rows up by an index.
+    #[must_use]
+    pub fn scans_by_index(&self) -> u64 {
+        self.counters.by_index.load(Ordering::Relaxed)
     }
 
     fn threads(&self) -> usize {
@@ -87,7 +108,8 @@ impl Analytics for DataFusion {
         }
         // Without threads the row executor does it.
         let Some(runtime) = self.runtime() else { return Ok(None) };
-        let running = Running { failure: Failure::default(), interrupt: resources.interrupt.clone() };
+        let (interrupt, counters) = (resources.interrupt.clone(), Arc::clone(&self.counters));
+        let running = Running { failure: Failure::default(), interrupt, counters };
         let plan = match (Planner { running: &running, threads: self.threads() }).whole(&query) {
             Ok(plan) => plan,
             // What DataFusion does not take the row executor does.
@@ -117,7 +139,7 @@ impl Analytics for DataFusion {
 /// What operators take memory from, and files.
 fn context(resources: &Resources, running: &Running, of: &DataFusion) -> Result<Arc<TaskContext>> {
     let memory = resources.memory_bytes;
-    let files = Files { scratch: resources.scratch.clone(), failure: running.failure.clone(), spilled: Arc::clone(&of.spilled) };
+    let files = Files { scratch: resources.scratch.clone(), failure: running.failure.clone(), counters: Arc::clone(&of.counters) };
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Custom(Arc::new(files)));
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(FairSpillPool::new(memory)))

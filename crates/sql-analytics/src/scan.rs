@@ -4,6 +4,7 @@
 
 use crate::arrays::{self, Builder, data_type};
 use crate::compute::Running;
+use crate::keys::AwaitedKeys;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch,
     StringArray,
@@ -18,10 +19,12 @@ use datafusion_physical_plan::coop::cooperative;
 use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::stream;
 use pagefold_engine::table_space::{BatchColumn, BatchValues, ColumnBatch, Table};
 use pagefold_sql::SqlError;
 use pagefold_sql::analytics::{Kind, PartScans};
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows of a batch, at least, but for the last one.
@@ -36,6 +39,9 @@ pub(crate) enum Source {
     Rows(RecordBatch),
 }
 
+/// Columns, and the keys that they are to have: these are told when the other side of a join is hashed.
+pub(crate) type Awaited = Vec<(usize, AwaitedKeys)>;
+
 /// A leaf, with a partition for each thread.
 #[derive(Debug)]
 pub(crate) struct Leaf {
@@ -43,6 +49,8 @@ pub(crate) struct Leaf {
     kinds: Arc<[Kind]>,
     /// Each is taken once.
     sources: Vec<Mutex<Option<Source>>>,
+    /// Keys that columns are to have.
+    awaited: Awaited,
     running: Running,
     properties: Arc<PlanProperties>,
 }
@@ -57,7 +65,12 @@ impl Leaf {
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let sources = sources.into_iter().map(|source| Mutex::new(Some(source))).collect();
-        Leaf { name, kinds: kinds.into(), sources, running: running.clone(), properties }
+        Leaf { name, kinds: kinds.into(), sources, awaited: Vec::new(), running: running.clone(), properties }
+    }
+
+    /// Of rows of a table only those that have these keys.
+    pub(crate) fn with_keys(self, awaited: Awaited) -> Leaf {
+        Leaf { awaited, ..self }
     }
 }
 
@@ -92,35 +105,54 @@ impl ExecutionPlan for Leaf {
         let schema = Arc::clone(self.properties.eq_properties.schema());
         let source = self.sources.get(partition).and_then(|source| source.lock().unwrap_or_else(PoisonError::into_inner).take());
         let source = source.ok_or_else(|| DataFusionError::Internal(format!("partition {partition} of a scan is read twice")))?;
-        let mut pulling =
-            Pulling { source: Some(source), kinds: Arc::clone(&self.kinds), schema: Arc::clone(&schema), running: self.running.clone() };
-        let stream = futures::stream::iter(std::iter::from_fn(move || pulling.next().transpose()));
-        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, stream))))
+        let (kinds, running) = (Arc::clone(&self.kinds), self.running.clone());
+        let pulling = Pulling { source: Some(source), awaited: self.awaited.clone(), kinds, schema: Arc::clone(&schema), running };
+        let stream = stream::try_unfold(pulling, |mut pulling| async move {
+            pulling.wait_for_keys().await?;
+            Ok(pulling.next()?.map(|batch| (batch, pulling)))
+        });
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, Box::pin(stream)))))
     }
 }
 
 /// A partition that is read.
 struct Pulling {
     source: Option<Source>,
+    /// Before the first batch.
+    awaited: Awaited,
     kinds: Arc<[Kind]>,
     schema: SchemaRef,
     running: Running,
 }
 
 impl Pulling {
-    fn next(&mut self) -> Result<Option<RecordBatch>> {
-        let next = match &mut self.source {
-            None => return Ok(None),
-            Some(Source::Rows(_)) => {
-                let Some(Source::Rows(batch)) = self.source.take() else { return Ok(None) };
-                return Ok(Some(batch));
-            }
-            Some(Source::Table(scans)) => gather(scans, &self.kinds, &self.schema, &self.running),
-        };
-        if !matches!(next, Ok(Some(_))) {
+    async fn wait_for_keys(&mut self) -> Result<()> {
+        let mut members = Vec::new();
+        for (column, keys) in std::mem::take(&mut self.awaited) {
+            members.extend(keys.told().await.map(|keys| (column, keys)));
+        }
+        if members.iter().any(|(_, keys)| keys.is_empty()) {
             self.source = None;
         }
-        next
+        let Some(Source::Table(scans)) = &mut self.source else { return Ok(()) };
+        if !members.is_empty() {
+            let by_index = self.running.failure.of(scans.keep(&members))?;
+            let counters = &self.running.counters;
+            counters.with_keys.fetch_add(1, Ordering::Relaxed);
+            counters.by_index.fetch_add(by_index.into(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        match &mut self.source {
+            None => Ok(None),
+            Some(Source::Rows(_)) => {
+                let Some(Source::Rows(batch)) = self.source.take() else { return Ok(None) };
+                Ok(Some(batch))
+            }
+            Some(Source::Table(scans)) => gather(scans, &self.kinds, &self.schema, &self.running),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files for what does not fit in memory: those that the engine gives to all statements. They have no name, lie with the database and go with their last handle.
 
 use crate::failure::Failure;
+use crate::run::Counters;
 use bytes::Bytes;
 use datafusion_common::Result;
 use datafusion_execution::spill_file::{SpillFile, SpillWriter, TempFileFactory};
@@ -21,14 +22,13 @@ const READ_BYTES: u64 = 128 << 10;
 pub(crate) struct Files {
     pub(crate) scratch: Scratch,
     pub(crate) failure: Failure,
-    /// Bytes of all of them.
-    pub(crate) spilled: Arc<AtomicU64>,
+    pub(crate) counters: Arc<Counters>,
 }
 
 impl TempFileFactory for Files {
     fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>> {
         let file = self.failure.of(self.scratch.file())?;
-        Ok(Arc::new(Spilled { file, bytes: Arc::default(), all: Arc::clone(&self.spilled) }))
+        Ok(Arc::new(Spilled { file, bytes: Arc::default(), counters: Arc::clone(&self.counters) }))
     }
 }
 
@@ -36,7 +36,7 @@ impl TempFileFactory for Files {
 struct Spilled {
     file: Arc<dyn File>,
     bytes: Arc<AtomicU64>,
-    all: Arc<AtomicU64>,
+    counters: Arc<Counters>,
 }
 
 impl SpillFile for Spilled {
@@ -62,21 +62,21 @@ impl SpillFile for Spilled {
     }
 
     fn open_writer(&self) -> Result<Box<dyn SpillWriter>> {
-        Ok(Box::new(Writer { file: Arc::clone(&self.file), bytes: Arc::clone(&self.bytes), all: Arc::clone(&self.all) }))
+        Ok(Box::new(Writer { file: Arc::clone(&self.file), bytes: Arc::clone(&self.bytes), counters: Arc::clone(&self.counters) }))
     }
 }
 
 struct Writer {
     file: Arc<dyn File>,
     bytes: Arc<AtomicU64>,
-    all: Arc<AtomicU64>,
+    counters: Arc<Counters>,
 }
 
 impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.bytes.load(Ordering::Acquire))?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Release);
-        self.all.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.counters.spilled.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(bytes.len())
     }
 

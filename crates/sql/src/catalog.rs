@@ -90,7 +90,7 @@ enum Seen {
 }
 
 /// A table of rows with its indexes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) table: Arc<Table>,
     pub(crate) indexes: Vec<Arc<Index>>,
@@ -176,8 +176,7 @@ impl TableRef {
         };
         let (schema, primary_key) = (whole.schema().clone(), whole.primary_key().to_vec());
         let name = whole.name().to_owned();
-        let parts =
-            parts.iter().map(|(part, partition)| (Part { table: Arc::clone(&part.table), indexes: part.indexes.clone() }, *partition));
+        let parts = parts.iter().map(|(part, partition)| (part.clone(), *partition));
         let parts: Vec<Part> = parts.map(keep).collect();
         let rules = Rules::of(&transaction.notes_of_table(&parts[0].table), schema.len());
         let visible = visible(&parts[0].table);

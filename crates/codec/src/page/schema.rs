@@ -147,6 +147,18 @@ impl PageSchema {
         }
     }
 
+    /// The number in an integer column of a packed record; 0 where it is NULL, `None` when the record is too short.
+    ///
+    /// # Panics
+    /// When there is no such column, or it is not an [integer one](Self::is_int).
+    #[inline]
+    #[must_use]
+    pub fn record_int(&self, column: usize, record: &[u8]) -> Option<i64> {
+        let PageColumn { class: Class::Int { width }, at, .. } = self.columns[column] else { panic!("an integer column") };
+        let shift = 64 - 8 * u32::from(width);
+        (record.len() >= at + usize::from(width)).then(|| (load(record, at) << shift) as i64 >> shift)
+    }
+
     /// The bytes in any other column of a packed record, and whether they are a reference to a large value; `None` when the record is damaged.
     ///
     /// # Panics

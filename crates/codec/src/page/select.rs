@@ -9,6 +9,7 @@ use std::ops::{Bound, RangeInclusive};
 use super::area::{ColumnArea, append_value};
 use super::bitmap::{Bitmap, bits_at};
 use super::bits::{BLOCK, unpack};
+use super::int_members::IntMembers;
 use super::int_set::IntSet;
 use super::ints::{Ints, Model, entry_of};
 use super::schema::Class;
@@ -153,28 +154,51 @@ impl ColumnArea<'_> {
         if !self.take_out_nulls(column, selection) {
             return;
         }
-        if let Model::Dictionary { at, count, width } = ints.model {
-            let values = (0..count).map(|index| ints.base.wrapping_add(unpack(self.bytes, at, width, index) as i64));
-            let meets: Vec<bool> = values.map(|value| set.contains(value)).collect();
-            return select_numbers(selection, &meets, |block, numbers| ints.numbers(block, numbers));
-        }
-        let mut numbers = [0; BLOCK];
         if ints.grows() {
             // Most of a long list lies beyond what the packed numbers of a page can be.
             let (top, mut packed) = (super::bits::mask(ints.width), Vec::new());
             let translated = ranges.iter().filter_map(|range| ints.translated(*range.start(), *range.end()));
             packed.extend(translated.filter(|(low, _)| *low <= top).take(SCANNED_MAX + 1));
             if packed.len() <= SCANNED_MAX {
+                let mut numbers = [0; BLOCK];
                 return each_block(selection, |block, _| {
                     ints.numbers(block, &mut numbers);
                     packed.iter().fold(0, |bits, (low, span)| bits | within(&numbers, *low, *span))
                 });
             }
         }
+        self.select_values(&ints, |value| set.contains(value), selection);
+    }
+
+    /// Keeps the rows of an integer column whose value is one of many; else as [`ColumnArea::select_int`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn select_members(&self, column: usize, members: &IntMembers, selection: &mut Bitmap) {
+        self.check_selection(selection);
+        let ints = self.ints_of(column);
+        let (least, most) = members.bounds();
+        // A page of keys that follow each other often has none.
+        let none = least > most || ints.grows() && ints.translated(least, most).is_none_or(|(low, _)| low > super::bits::mask(ints.width));
+        if none {
+            return selection.words_mut().fill(0);
+        }
+        if self.take_out_nulls(column, selection) {
+            self.select_values(&ints, |value| members.contains(value), selection);
+        }
+    }
+
+    /// Keeps the rows whose value meets. NULLs are out.
+    fn select_values(&self, ints: &Ints<'_>, meets: impl Fn(i64) -> bool, selection: &mut Bitmap) {
+        if let Model::Dictionary { at, count, width } = ints.model {
+            let values = (0..count).map(|index| ints.base.wrapping_add(unpack(self.bytes, at, width, index) as i64));
+            let meets: Vec<bool> = values.map(meets).collect();
+            return select_numbers(selection, &meets, |block, numbers| ints.numbers(block, numbers));
+        }
         let mut values = [0; BLOCK];
         each_block(selection, |block, _| {
             ints.values(block, &mut values);
-            values.iter().enumerate().fold(0, |bits, (index, value)| bits | u64::from(set.contains(*value)) << index)
+            values.iter().enumerate().fold(0, |bits, (index, value)| bits | u64::from(meets(*value)) << index)
         });
     }
 

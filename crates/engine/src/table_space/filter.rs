@@ -12,10 +12,11 @@
 use super::table::Table;
 use crate::Error;
 use pagefold_codec::CodecError;
-use pagefold_codec::page::{Bitmap, ColumnArea, IntSet, PageSchema};
+use pagefold_codec::page::{Bitmap, ColumnArea, IntMembers, IntSet, PageSchema};
 use pagefold_format::data::{DataPage, StoredKind, StoredRow};
 use pagefold_types::{ColumnTest, DataType, LikePattern, Parts, Predicate, RecordError, Term, Value, ValueRef};
 use std::ops::{Bound, Range, RangeInclusive};
+use std::sync::Arc;
 
 /// What strings are asked.
 #[derive(Debug)]
@@ -48,10 +49,18 @@ enum Step {
 }
 
 /// A condition, and how it is answered where rows lie by column.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
+    condition: Option<Asked>,
+    /// Columns whose integers are to be among these.
+    members: Vec<(usize, Arc<IntMembers>)>,
+}
+
+/// What was asked for when a scan began.
+#[derive(Clone, Debug)]
+struct Asked {
     condition: Predicate,
-    step: Step,
+    step: Arc<Step>,
     /// Columns whose strings are asked: where a value lies in large-value pages, the record decides.
     strings: Vec<usize>,
 }
@@ -405,16 +414,43 @@ impl Filter {
         step.strings(&mut strings);
         strings.sort_unstable();
         strings.dedup();
-        Filter { condition: condition.clone(), step, strings }
+        let asked = Asked { condition: condition.clone(), step: Arc::new(step), strings };
+        Filter { condition: Some(asked), members: Vec::new() }
+    }
+
+    /// The same, and the integer of a column is one of these.
+    pub(crate) fn with_members(&self, column: usize, members: &Arc<IntMembers>) -> Filter {
+        let mut filter = self.clone();
+        filter.members.push((column, Arc::clone(members)));
+        filter
     }
 
     /// Does a record satisfy the condition?
     pub(crate) fn matches(&self, table: &Table, record: &[u8]) -> crate::Result<bool> {
-        table.satisfies(&self.condition, record)
+        for (column, members) in &self.members {
+            if !table.record_int(*column, record)?.is_some_and(|int| members.contains(int)) {
+                return Ok(false);
+            }
+        }
+        self.condition.as_ref().map_or(Ok(true), |asked| table.satisfies(&asked.condition, record))
     }
 
     /// Keeps, of the rows of an area, those that satisfy the condition.
     pub(super) fn select(&self, table: &Table, area: &ColumnArea<'_>, selection: &mut Bitmap) -> crate::Result<()> {
+        if let Some(asked) = &self.condition {
+            asked.select(table, area, selection)?;
+        }
+        for (column, members) in &self.members {
+            if !selection.is_zero() {
+                area.select_members(*column, members, selection);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Asked {
+    fn select(&self, table: &Table, area: &ColumnArea<'_>, selection: &mut Bitmap) -> crate::Result<()> {
         let mut unknown = Bitmap::new(area.rows(), false);
         for column in &self.strings {
             let mut large = Bitmap::default();
@@ -428,6 +464,23 @@ impl Filter {
 }
 
 impl Table {
+    /// Is a column one of integers that are equal just when its values are?
+    pub(crate) fn is_int_column(&self, column: usize) -> bool {
+        let is_float = |column| matches!(self.layout.data_type(column), DataType::Real | DataType::Double);
+        column < self.layout.column_count() && self.decoder.columns().is_int(column) && !is_float(column)
+    }
+
+    /// The integer in a column of a record; `None` where it is NULL.
+    #[inline]
+    fn record_int(&self, column: usize, record: &[u8]) -> crate::Result<Option<i64>> {
+        let columns = self.decoder.columns();
+        if columns.is_null(column, record) {
+            return Ok(None);
+        }
+        let short = || Error::Damaged { path: self.object(), reason: "a record that is too short".into() };
+        columns.record_int(column, record).map(Some).ok_or_else(short)
+    }
+
     /// Is a condition true for a record? Of that only the columns that decide are read; large values are fetched.
     ///
     /// # Errors

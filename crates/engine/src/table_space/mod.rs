@@ -49,6 +49,7 @@ pub(crate) use filter::Filter;
 pub use layouts::{ColumnHistory, Layouts};
 pub(crate) use page_copy::{CopiedRow, PageCopy};
 pub(crate) use page_filler::{Filled, Filling, PageFiller, RecordList};
+pub use pagefold_codec::page::IntMembers;
 pub use partition::Partition;
 pub use range_of::{RangeOf, range_key_layout};
 pub use read::RowBuffer;

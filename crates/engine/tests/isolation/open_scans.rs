@@ -5,7 +5,7 @@ use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
 use pagefold_engine::database::{ReadView, RowScan, Scan, ScanRequest, Transaction};
 use pagefold_engine::index::{Index, IndexFormat};
-use pagefold_engine::table_space::{ColumnBatch, Method, Table};
+use pagefold_engine::table_space::{ColumnBatch, IntMembers, Method, Table};
 use pagefold_engine::{Error, Result};
 use pagefold_types::{Rid, Value, ValueRef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,25 +59,28 @@ impl Iterator for Batches {
                 self.at += 1;
                 return Some(parts(&values));
             }
-            let next = match self.batch.take() {
-                Some(used) => self.scan.next_step_in(used),
-                None => self.scan.next_step(),
-            };
+            let next = self.scan.next_step(self.batch.take());
             (self.batch, self.at) = (Some(next.unwrap()?), 0);
         }
     }
 }
 
-/// Scans that are read batch by batch: of all columns, and of numbers alone, which give no texts; whether they have RIDs does not change what they give.
+/// Scans that are read batch by batch: of all columns, and of numbers alone, which give no texts; whether they have RIDs, or are told all numbers that may come, does not change what they give.
 fn batches(world: &World, view: &ReadView) -> Vec<(&'static str, Batches)> {
     let table = &world.table;
     let numbers = ScanRequest { columns: Some(vec![0, 1]), ..ScanRequest::default() };
     let with_rids = ScanRequest { rids: true, ..ScanRequest::default() };
     let by = |index: &Arc<Index>, way, request: &ScanRequest| view.range(table, index, all_keys(), way, request).unwrap();
     let listed: Vec<_> = (0..400).map(|number| keys_from(&world.by_number, number..=number)).collect();
+    let told = |mut scan: Scan| {
+        scan.keep_members(0, &Arc::new(IntMembers::of((0..10_000).collect()))).unwrap();
+        scan
+    };
     let scans = vec![
         ("pages", view.scan(table, &ScanRequest::default()).unwrap()),
         ("numbers of pages", view.scan(table, &numbers).unwrap()),
+        ("pages, told", told(view.scan(table, &ScanRequest::default()).unwrap())),
+        ("by number", told(by(&world.by_number, Way::Forward, &ScanRequest::default()))),
         ("by number", by(&world.by_number, Way::Forward, &ScanRequest::default())),
         ("by number", by(&world.by_number, Way::Forward, &with_rids)),
         ("numbers by number", by(&world.by_number, Way::Forward, &numbers)),

@@ -5,8 +5,8 @@ use crate::model::{Row, Rows, key, key_limit, key_order};
 use crate::shape::{TableShape, World};
 use crate::values::{order, same, same_row, shown, shown_row, stored, variable_bytes};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{ScanRequest, Transaction};
-use pagefold_engine::table_space::{BatchValues, RowBuffer, Table};
+use pagefold_engine::database::{Scan, ScanRequest, Transaction};
+use pagefold_engine::table_space::{BatchValues, IntMembers, RowBuffer, Table};
 use pagefold_engine::{Error, Result as EngineResult};
 use pagefold_types::{ColumnValue, DataType, Interval, KeyRange, LargeValueRef, Predicate, Rid, Value, ValueRef};
 use std::cmp::Ordering;
@@ -305,9 +305,29 @@ fn ask_columns(
         Ok(predicate) => predicate,
         Err(error) => return differs(format!("{text:?}: {error}")),
     };
-    let mut found: Vec<Vec<Value>> = Vec::new();
     let request = ScanRequest { columns: Some(columns.to_vec()), condition: predicate, ..ScanRequest::default() };
-    for batch in t.read_view()?.scan(table, &request)? {
+    let view = t.read_view()?;
+    let expected: Vec<Vec<Value>> = expected.iter().map(|(_, row)| columns.iter().map(|column| row[*column].clone()).collect()).collect();
+    let found = rows_of_batches(table, shape, view.scan(table, &request)?)?;
+    compare_in_any_order(&format!("columns {columns:?} where {text:?}"), &found, &expected)?;
+    // And of these only rows that have one of some values in a column.
+    let is_int = |column: &usize| {
+        let data_type = shape.columns[*column].data_type;
+        matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt | DataType::Date)
+    };
+    let Some(at) = columns.iter().position(is_int) else { return Ok(()) };
+    let int = |row: &Vec<Value>| if let Value::Int(int) = row[at] { Some(int) } else { None };
+    let members = Arc::new(IntMembers::of(expected.iter().step_by(2).filter_map(int).chain([i64::MIN, 7]).collect()));
+    let mut scan = view.scan(table, &request)?;
+    scan.keep_members(columns[at], &members)?;
+    let kept: Vec<Vec<Value>> = expected.into_iter().filter(|row| int(row).is_some_and(|int| members.contains(int))).collect();
+    let found = rows_of_batches(table, shape, scan)?;
+    compare_in_any_order(&format!("columns {columns:?} where {text:?}, members of column {}", columns[at]), &found, &kept)
+}
+
+fn rows_of_batches(table: &Arc<Table>, shape: &TableShape, scan: Scan) -> Result<Vec<Vec<Value>>, Trouble> {
+    let mut found: Vec<Vec<Value>> = Vec::new();
+    for batch in scan {
         let batch = batch?;
         let start = found.len();
         found.resize_with(start + batch.len(), Vec::new);
@@ -334,30 +354,28 @@ fn ask_columns(
             assert_eq!(nulls, column.null_count(), "NULLs of a column of a batch");
         }
     }
-    // Batches have no RIDs: rows in any order.
-    let mut found: Vec<String> = found.iter().map(|row| format!("{:?}", Exact(row))).collect();
-    let mut expected: Vec<String> = expected
-        .iter()
-        .map(|(_, row)| format!("{:?}", Exact(&columns.iter().map(|column| row[*column].clone()).collect::<Vec<_>>())))
-        .collect();
-    found.sort_unstable();
-    expected.sort_unstable();
-    if found != expected {
-        let cut = |rows: &[String]| {
-            let cut: Vec<String> = rows.iter().take(4).map(|row| row.chars().take(200).collect()).collect();
-            cut.join("; ")
-        };
-        let extra: Vec<String> = found.iter().filter(|row| !expected.contains(row)).cloned().collect();
-        let missing: Vec<String> = expected.iter().filter(|row| !found.contains(row)).cloned().collect();
-        return differs(format!(
-            "columns {columns:?} where {text:?}: {} rows where {} are expected; not expected: {}; missing: {}",
-            found.len(),
-            expected.len(),
-            cut(&extra),
-            cut(&missing)
-        ));
+    Ok(found)
+}
+
+/// Batches have no RIDs: rows come in any order.
+fn compare_in_any_order(what: &str, found: &[Vec<Value>], expected: &[Vec<Value>]) -> Result<(), Trouble> {
+    let in_order = |rows: &[Vec<Value>]| {
+        let mut rows: Vec<String> = rows.iter().map(|row| format!("{:?}", Exact(row))).collect();
+        rows.sort_unstable();
+        rows
+    };
+    let (found, expected) = (in_order(found), in_order(expected));
+    if found == expected {
+        return Ok(());
     }
-    Ok(())
+    let cut = |rows: Vec<&String>| {
+        let cut: Vec<String> = rows.iter().take(4).map(|row| row.chars().take(200).collect()).collect();
+        cut.join("; ")
+    };
+    let extra = cut(found.iter().filter(|row| !expected.contains(row)).collect());
+    let missing = cut(expected.iter().filter(|row| !found.contains(row)).collect());
+    let (count, wanted) = (found.len(), expected.len());
+    differs(format!("{what}: {count} rows where {wanted} are expected; not expected: {extra}; missing: {missing}"))
 }
 
 /// Values with the bits of floating-point numbers.

@@ -248,7 +248,7 @@ impl Chooser<'_> {
             };
             let (condition, parts) = ask(&asked, &execution.context(), &[]).ok()?;
             table_scan.view = Some(execution.view.clone());
-            table_scan.parts = parts.into_iter().map(|part| Arc::clone(&scan.table.parts[part].table)).collect();
+            table_scan.parts = parts.into_iter().map(|part| scan.table.parts[part].clone()).collect();
             table_scan.condition = condition;
         }
         let node = Node { operation: Operation::Scan(Box::new(table_scan)), kinds, rows, part: (rows / table_rows.max(1.0)).min(1.0) };

@@ -130,10 +130,7 @@ impl Scan {
                 }
                 context.execution.limits.check()?;
                 // Who wants few rows has them from the first page, or the first entries.
-                let next = match batch.take() {
-                    Some(used) => scan.next_step_in(used)?,
-                    None => scan.next_step()?,
-                };
+                let next = scan.next_step(batch.take())?;
                 if next.is_none() {
                     return Ok(false);
                 }

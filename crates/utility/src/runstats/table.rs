@@ -212,11 +212,13 @@ pub(super) fn gather(view: &ReadView, table: &Arc<Table>, sample: Sample, seed: 
     let data_sets: Vec<&Arc<DataSet>> = table.data_sets().collect();
     let fixed_bytes = table.layout().fixed_len() as u64;
     let mut scan = view.scan_pages(table, pages.clone(), &ScanRequest::default())?;
+    let mut used = None;
     for (first, window) in (0..).step_by(WINDOW).zip(pages.chunks(WINDOW)) {
         for (at, (partition, number)) in (first..).zip(window) {
-            let Some(batch) = scan.next_step()? else { break };
+            let Some(batch) = scan.next_step(used.take())? else { break };
             gathered.read(&batch, fixed_bytes, if runs.has(at) { runs.rows } else { 0 }, &mut random);
             gathered.look_at(table, data_sets[usize::from(*partition)], *number)?;
+            used = Some(batch);
         }
         progress.advance(window.len() as u64);
         if progress.interrupted() {

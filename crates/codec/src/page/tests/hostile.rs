@@ -5,7 +5,7 @@ use std::ops::Bound;
 use super::data::{CODES, Table, below, random, table};
 use super::round_trip::encoded;
 use crate::page::layout::{Entry, Kind};
-use crate::page::{Bitmap, ColumnArea, Patch};
+use crate::page::{Bitmap, ColumnArea, IntMembers, Patch};
 use crate::row::Dictionary;
 use pagefold_types::RECORD_BYTES_MAX;
 
@@ -33,6 +33,7 @@ fn read_all(table: &Table, dictionary: Option<&Dictionary>, bytes: &[u8]) -> boo
             area.ints(column, 0..rows, &mut out);
             assert_eq!(out.len(), rows);
             area.select_int(column, -1000..=100_000, &mut selection);
+            area.select_members(column, &IntMembers::of(vec![-1000, 7, 100_000, i64::MIN]), &mut selection);
             for row in (0..rows).step_by(1 + rows / 50) {
                 let value = area.int(column, row);
                 // A parsed area reads the same either way.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use super::data::{Table, below, random, table};
 use super::round_trip::{dictionary, encoded};
 use crate::page::schema::Class;
-use crate::page::{Bitmap, ColumnArea, StringValue};
+use crate::page::{Bitmap, ColumnArea, IntMembers, IntSet, StringValue};
 
 /// A selection to start from, and what must be left of it.
 fn check(area: &ColumnArea<'_>, state: &mut u64, select: impl FnOnce(&mut Bitmap), meets: impl Fn(usize) -> bool) {
@@ -22,16 +22,23 @@ fn check(area: &ColumnArea<'_>, state: &mut u64, select: impl FnOnce(&mut Bitmap
 
 fn ints(area: &ColumnArea<'_>, column: usize, state: &mut u64) {
     let values: Vec<Option<i64>> = (0..area.rows()).map(|row| area.int(column, row)).collect();
-    let mut bound = || match below(state, 6) {
+    let bound = |state: &mut u64| match below(state, 6) {
         0 => [i64::MIN, i64::MAX, 0][below(state, 3) as usize],
         1 => random(state) as i64 >> below(state, 64),
         _ => values[below(state, values.len() as u64) as usize].unwrap_or(7).wrapping_add(below(state, 3) as i64 - 1),
     };
-    let (least, most) = (bound(), bound());
+    let (least, most) = (bound(state), bound(state));
     for (least, most) in [(least, most), (most, least), (least, least)] {
         let meets = |row: usize| values[row].is_some_and(|value| (least..=most).contains(&value));
         check(area, state, |selection| area.select_int(column, least..=most, selection), meets);
     }
+    // Lists: few, and more than are compared one by one; close together, and far apart.
+    let list: Vec<i64> = (0..[0, 1, 3, 40][below(state, 4) as usize]).map(|_| bound(state)).collect();
+    let meets = |row: usize| values[row].is_some_and(|value| list.contains(&value));
+    let set = IntSet::of(list.iter().map(|value| *value..=*value));
+    check(area, state, |selection| area.select_ints(column, &set, selection), meets);
+    let members = IntMembers::of(list.clone());
+    check(area, state, |selection| area.select_members(column, &members, selection), meets);
 }
 
 fn strings(table: &Table, area: &ColumnArea<'_>, column: usize, state: &mut u64) {

@@ -7,6 +7,7 @@ use super::walk::Walk;
 use crate::index::Index;
 use crate::table_space::{BatchSizes, ColumnBatch, CopiedRow, Copying, Filter, Gathering, PageCopy, Records, RowBuffer, Table, buffer_for};
 use crate::{Error, Result};
+use pagefold_codec::page::IntMembers;
 use pagefold_types::{Predicate, Rid, Value};
 use std::sync::Arc;
 
@@ -63,6 +64,22 @@ impl Scan {
         })
     }
 
+    /// Leaves out rows whose integer in a column is not one of these, or is NULL: from the next step on. Dates and times are the integers that they are stored as.
+    ///
+    /// # Errors
+    /// When the column is not one of those that the scan was asked for, or is none of integers.
+    pub fn keep_members(&mut self, column: usize, members: &Arc<IntMembers>) -> Result<()> {
+        if !self.columns.contains(&column) || !self.table.is_int_column(column) {
+            return Err(Error::Value(format!("{}: the scan has no column number {column} of integers", self.table.object())));
+        }
+        let filter = self
+            .filter
+            .as_deref()
+            .map_or_else(|| Filter::default().with_members(column, members), |filter| filter.with_members(column, members));
+        self.filter = Some(Arc::new(filter));
+        Ok(())
+    }
+
     /// The same rows in parts for as many threads: each row comes in one of them. In one part where rows come in an order, or no more than some.
     #[must_use]
     pub fn split(self, parts: usize) -> Vec<Scan> {
@@ -100,28 +117,21 @@ impl Scan {
     }
 
     /// The rows of the next step by themselves: of a scan by pages those of the next page, else a few, and more with each step. So many batches come as there are steps, in their order, those
-    /// without a row too. A limit does not count.
+    /// without a row too. A limit does not count. `used`: a batch of this scan that is not needed any more, whose memory is taken.
     ///
     /// # Errors
     /// As for the iterator.
-    pub fn next_step(&mut self) -> Result<Option<ColumnBatch>> {
-        let batch = self.empty_batch()?;
-        self.step_into(batch)
-    }
-
-    /// As [`next_step`](Self::next_step), in the memory of a batch of this scan that is not needed any more.
-    ///
-    /// # Errors
-    /// As for the iterator.
-    pub fn next_step_in(&mut self, mut used: ColumnBatch) -> Result<Option<ColumnBatch>> {
-        used.clear();
-        self.step_into(used)
-    }
-
-    fn step_into(&mut self, batch: ColumnBatch) -> Result<Option<ColumnBatch>> {
+    pub fn next_step(&mut self, used: Option<ColumnBatch>) -> Result<Option<ColumnBatch>> {
         if self.is_done {
             return Ok(None);
         }
+        let batch = match used {
+            Some(mut used) => {
+                used.clear();
+                used
+            }
+            None => self.empty_batch()?,
+        };
         let mut gathering = Gathering { table: &self.table, batch, filter: self.filter.as_deref() };
         self.view.check()?;
         self.is_done = !self.walk.step(&self.view.reading(), &self.table, &mut self.buffer, &mut gathering)?;
