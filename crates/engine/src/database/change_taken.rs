@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - as with other tables of a change: nothing is seen before the commit, and then all of it is;
-//! - pages are copied as they are, so RIDs stay, and the entries of an index that is copied with its table fit;
+//! - pages are copied as they are, so RIDs and layouts of rows stay, and the entries of an index that is copied with its table fit;
 //! - an index that cannot be copied is named, empty: who commits has built it.
 
 use super::change::Change;
@@ -176,7 +176,7 @@ impl Change<'_> {
         if let (Some(range), Some(whole)) = (&mut attributes.range, whole) {
             range.table = whole;
         }
-        let fresh = self.create_table(attributes)?;
+        let fresh = self.define(|defining, by| defining.create_table_of_pages(by, attributes))?;
         let indexes = old.all_indexes();
         let of_indexes = indexes.iter().filter(|index| index.damage().is_none()).map(|index| index.data_set());
         let bytes = old.data_sets().chain(of_indexes).map(|data_set| u64::from(data_set.page_count()) * data_set.page_bytes() as u64).sum();

@@ -129,6 +129,11 @@ pub(super) struct Defining {
     names: BTreeMap<String, Vec<u32>>,
 }
 
+/// A new table's rows are all of one layout.
+fn in_one_layout(attributes: TableAttributes) -> TableAttributes {
+    TableAttributes { layouts: attributes.layouts.fresh(&attributes.schema), ..attributes }
+}
+
 /// What is said of a handle of before.
 fn altered_already(object: &str) -> Error {
     Error::Stale { object: object.into(), why: "was altered: look it up again" }
@@ -304,6 +309,14 @@ impl Defining {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub(super) fn create_table(&mut self, by: Definer<'_>, attributes: TableAttributes) -> Result<Arc<Table>> {
+        self.note_table(by, in_one_layout(attributes), &[])
+    }
+
+    /// The same, of a table whose pages are those of another one: its rows have the layouts that they have there.
+    ///
+    /// # Errors
+    /// As [`Self::create_table`].
+    pub(super) fn create_table_of_pages(&mut self, by: Definer<'_>, attributes: TableAttributes) -> Result<Arc<Table>> {
         self.note_table(by, attributes, &[])
     }
 
@@ -312,7 +325,7 @@ impl Defining {
     /// # Errors
     /// As [`Self::create_table`].
     pub(super) fn create_table_beside(&mut self, by: Definer<'_>, replaced: &[u32], attributes: TableAttributes) -> Result<Arc<Table>> {
-        self.note_table(by, attributes, replaced)
+        self.note_table(by, in_one_layout(attributes), replaced)
     }
 
     fn note_table(&mut self, by: Definer<'_>, attributes: TableAttributes, replaced: &[u32]) -> Result<Arc<Table>> {
@@ -320,8 +333,6 @@ impl Defining {
         if let Some(range) = &attributes.range {
             self.check_range(by.database, &attributes, range, replaced)?;
         }
-        // Its rows are all of one layout.
-        let attributes = TableAttributes { layouts: attributes.layouts.fresh(&attributes.schema), ..attributes };
         let mut table = Table::create(Arc::clone(&core), core.take_object_id(), attributes)?;
         table.lifetime = Lifetime::staged(by.state.id(), 0);
         self.take_name(by, table.name(), replaced)?;

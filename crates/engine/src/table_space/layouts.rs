@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - a column keeps its place for ever: new ones come behind all others. One that is dropped goes on in its place, hidden: new rows have NULL there, others
-//!   what they had, until a REORG writes them anew. So a row may be brought from any layout into any other while somebody reads it in either: nothing is lost that he sees;
+//!   what they had, if only because they are older than the column, until a REORG writes them anew. So a row may be brought from any layout into any other while somebody reads it in either: nothing is lost that he sees;
 //! - a layout never changes, and its number is not given again, also when the change that made it was taken back: pages may have been written with it.
 
 use crate::{Error, Result};
@@ -183,8 +183,8 @@ impl Layouts {
         let source = |column: usize| {
             let (_, history) = self.columns.get(column)?;
             Some(match (history.shape(number), history.shape(self.number)?) {
-                (None, shape) if !shape.dropped => ColumnSource::Constant(history.value_before(&shape.data_type)),
-                (None, _) => ColumnSource::Constant(Value::Null),
+                // Of one that is dropped, too: that may be taken back, and who sees the table as it was reads it.
+                (None, shape) => ColumnSource::Constant(history.value_before(&shape.data_type)),
                 _ => ColumnSource::Column,
             })
         };
@@ -215,9 +215,10 @@ impl Layouts {
             debug_assert_eq!(at, next.columns.len());
             next.columns.push((column.name.clone(), ColumnHistory::new(0, column, None)));
         }
-        // Of a change that was taken back.
+        // Of a change that was taken back: nobody will see them.
         for (at, (name, history)) in next.columns.iter_mut().enumerate().skip(schema.len()) {
             history.drop_from(number);
+            history.before = None;
             *name = hidden_name(at);
         }
         let taken = others.map_or(&[][..], Layouts::columns).iter().enumerate().skip(next.columns.len());

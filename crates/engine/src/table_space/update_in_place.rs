@@ -28,7 +28,8 @@ thread_local! {
 }
 
 impl Table {
-    /// Changes fixed-width columns of a row that is at home. Whether there is such a row; `None`, and nothing has happened, when the row is not at home or a column is of variable width.
+    /// Changes fixed-width columns of a row that is at home. Whether there is such a row; `None`, and nothing has happened, when the row is not at home, a column is of variable width, or the row of
+    /// an earlier layout is longer in this one than a page has room for.
     ///
     /// # Errors
     /// When a value does not fit its column, or the row has to move and there is no room.
@@ -84,6 +85,9 @@ impl Table {
             let encoder = self.encoder().filter(|_| !matches!(old, Body::Column { .. }));
             Ok::<_, Error>(encoder.map_or(0, |encoder| encoder.append_changed(before, old, after, codes)))
         })??;
+        if after.len() > self.record_bytes_max() {
+            return Ok(Some(None));
+        }
         let form = if let Body::Column { .. } = old {
             if let Some(patches) = self.patches(old, record, after)? {
                 return self.patch_latched(by, mtr, rid, home, (record, after), &patches).map(|()| Some(Some(true)));

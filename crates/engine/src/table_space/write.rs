@@ -216,7 +216,9 @@ impl Table {
     ) -> Result<()> {
         let refused = |e: pagefold_types::ValueError| Error::Value(format!("{}: {e}", self.object()));
         let damaged = |e: pagefold_types::RecordError| Error::Damaged { path: self.object(), reason: e.to_string() };
-        if changes.iter().all(|(column, _)| self.layout.fixed_span(*column).is_some()) {
+        // A row that is older than a column, or a width, may be longer now than a page has room for.
+        let fits = record.len() <= self.record_bytes_max();
+        if fits && changes.iter().all(|(column, _)| self.layout.fixed_span(*column).is_some()) {
             fresh.extend_from_slice(record);
             return changes.iter().try_for_each(|(column, value)| self.layout.patch_fixed(fresh, *column, *value).map_err(refused));
         }

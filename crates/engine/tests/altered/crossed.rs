@@ -2,7 +2,7 @@
 
 use crate::{Model, Random, add, alter, begin, change_rows, create, fill, open, open_at, rid, set_type};
 use crate::{Scans, settings};
-use pagefold_engine::backup::{RecoverOptions, Until, recover};
+use pagefold_engine::backup::{MountOptions, MountedCopy, RecoverOptions, Until, recover};
 use pagefold_engine::btree::Direction;
 use pagefold_engine::database::{Database, Isolation, OpenMode, TableChange, Transaction};
 use pagefold_engine::directory::read_control;
@@ -78,6 +78,28 @@ fn copies_and_logs_have_altered_tables() {
         made("of-both", &["whole.pfc", "more.pfc"], &[], &in_more);
         made("by-log", &["whole.pfc"], &["archive", "db"], &model);
         made("by-both", &["whole.pfc", "more.pfc"], &["archive", "db"], &model);
+        // The table alone, put back into a database that is in use: its pages have rows of all layouts that it had.
+        let database = open(&storage, OpenMode::Write);
+        for (copies, expected) in [(&["whole.pfc"][..], &in_whole), (&["whole.pfc", "more.pfc"], &in_more)] {
+            let what = format!("{method} taken from {copies:?}");
+            let copies: Vec<PathBuf> = copies.iter().map(PathBuf::from).collect();
+            let recover = RecoverOptions { logs: Vec::new(), until: Until::End };
+            let mount = MountOptions { recover, tables: vec!["t".into()], scratch: Some("db/recover".into()) };
+            let mounted = MountedCopy::open(&storage, &clock, &copies, &mount, &Silent).unwrap();
+            let then = mounted.database(&clock, settings()).unwrap();
+            let mut change = database.change();
+            let dropped = change.drop_to_replace("t").unwrap();
+            let taken = change.take_table(&then, "t", &dropped, true, &Silent).unwrap();
+            assert!(taken.iter().all(|taken| taken.to_build.is_empty()), "{what}");
+            change.commit().unwrap();
+            expected.check(&mut begin(&database, Isolation::ReadCommitted), &what);
+            let mut model = expected.clone();
+            work(&database, &mut model, &mut random, &mut next);
+            model.check(&mut begin(&database, Isolation::ReadCommitted), &format!("{what}, later"));
+        }
+        drop(database);
+        let database = open(&storage, OpenMode::Write);
+        database.table("t").unwrap();
     }
 }
 

@@ -190,11 +190,20 @@ fn value(random: &mut Random, column: &Column) -> Value {
         DataType::Decimal { .. } => Value::Decimal(i128::from(random.below(9_999_999)) - 5_000_000),
         DataType::Varchar(Some(n)) => Value::Text("v".repeat(random.below(u64::from(n) + 1) as usize)),
         DataType::Varchar(None) if random.below(12) == 0 => Value::Text(random.text(800)),
+        // About as long as a row can be.
+        DataType::Varchar(None) if random.below(12) == 0 => Value::Text("long".repeat(380 + random.below(110) as usize)),
+        DataType::Char(n) => Value::Text(padded(&random.text(3), n)),
         DataType::Varchar(None) => Value::Text(random.text(8)),
         DataType::Boolean => Value::Boolean(random.below(2) == 1),
         DataType::Double => Value::Double(random.below(1000) as f64 / 8.0),
         other => panic!("{other}"),
     }
+}
+
+/// As a column of so many characters has it.
+fn padded(text: &str, chars: u32) -> String {
+    let width = chars as usize;
+    format!("{:<width$}", text.get(..width).unwrap_or(text))
 }
 
 fn rid(t: &mut Transaction<'_>, table: &Arc<Table>, id: i64) -> Rid {
@@ -264,9 +273,9 @@ fn alter(t: &mut Transaction<'_>, model: &mut Model, random: &mut Random) -> boo
     let column = model.columns[at].clone().unwrap();
     let (change, expected): (TableChange, std::result::Result<(), &str>) = match random.below(7) {
         0 | 1 if columns.len() < 9 => {
-            let types = ["integer", "text", "decimal(9,2)", "varchar(12)", "boolean", "double"];
+            let types = ["integer", "text", "decimal(9,2)", "varchar(12)", "boolean", "double", "char(10)"];
             let (name, nullable) = (format!("c{}", random.below(1 << 40)), random.below(2) == 0);
-            let new = Column::new(name, parse(types[random.below(6) as usize]), nullable);
+            let new = Column::new(name, parse(types[random.below(7) as usize]), nullable);
             let own =
                 if nullable && random.below(2) == 0 { Value::Null } else { value(random, &Column { nullable: false, ..new.clone() }) };
             (TableChange::AddColumn { column: new, value: own }, Ok(()))
@@ -279,6 +288,7 @@ fn alter(t: &mut Transaction<'_>, model: &mut Model, random: &mut Random) -> boo
                 DataType::Integer => "bigint",
                 DataType::Decimal { .. } => "decimal(20,2)",
                 DataType::Varchar(Some(_)) => "varchar(40)",
+                DataType::Char(_) => "char(300)",
                 DataType::Varchar(None) => "text",
                 DataType::BigInt => "bigint",
                 _ => return false,
@@ -319,7 +329,16 @@ fn alter(t: &mut Transaction<'_>, model: &mut Model, random: &mut Random) -> boo
             model.columns[at] = None;
             model.rows.values_mut().for_each(|row| row[at] = Value::Null);
         }
-        TableChange::SetType { data_type, .. } => model.columns[at] = Some(Column { data_type, ..column }),
+        TableChange::SetType { data_type, .. } => {
+            model.columns[at] = Some(Column { data_type, ..column });
+            if let DataType::Char(n) = data_type {
+                model.rows.values_mut().for_each(|row| {
+                    if let Value::Text(text) = &mut row[at] {
+                        *text = padded(text, n);
+                    }
+                });
+            }
+        }
         TableChange::SetNotNull(_) => model.columns[at] = Some(Column { nullable: false, ..column }),
         TableChange::DropNotNull(_) => model.columns[at] = Some(Column { nullable: true, ..column }),
         TableChange::RenameColumn { to, .. } => model.columns[at] = Some(Column { name: to, ..column }),
@@ -552,5 +571,112 @@ fn a_change_of_columns_writes_no_rows() {
         let rows: Vec<Vec<Value>> = t.rows(&table).unwrap().map(|row| row.unwrap().1).collect();
         assert_eq!(rows.len(), 2000);
         assert!(rows.iter().all(|row| row[4] == Value::Int(5)) && table.attributes().visible_columns() == [0, 1, 3, 4], "{method:?}");
+    }
+}
+
+/// Rows that are older than a column have the value of before, and so they do when dropping it is taken back: though their pages were built anew meanwhile. Who has an older snapshot sees it, too.
+#[test]
+fn what_rows_of_before_have_comes_back_with_a_dropped_column() {
+    for method in Method::ALL {
+        let database = in_memory(method);
+        fill(&database, 0..120);
+        let mut t = begin(&database, Isolation::ReadCommitted);
+        t.change_table("t", &[add("new", "text", true, Value::Text("of before".into()))]).unwrap();
+        t.commit().unwrap();
+        let mut old = begin(&database, Isolation::RepeatableRead);
+        let rows =
+            |t: &mut Transaction<'_>, table: &Arc<Table>| -> Vec<Vec<Value>> { t.rows(table).unwrap().map(|row| row.unwrap().1).collect() };
+        let own_of_old = old.table("t").unwrap();
+        let expected = rows(&mut old, &own_of_old);
+        assert!(expected.len() == 120 && expected.iter().all(|row| row[4] == Value::Text("of before".into())), "{method:?}");
+        for turn in 0..3 {
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            let savepoint = t.savepoint();
+            t.change_table("t", &[TableChange::DropColumn("new".into())]).unwrap();
+            let table = t.table("t").unwrap();
+            for id in (0..120).filter(|id| id % 3 == turn) {
+                let row = rid(&mut t, &table, id);
+                assert!(t.update(&table, row, &[(2, ValueRef::Text(&"other ".repeat(id as usize)))]).unwrap());
+            }
+            match turn {
+                0 => t.rollback().unwrap(),
+                1 => {
+                    t.roll_back_to(savepoint).unwrap();
+                    t.commit().unwrap();
+                }
+                _ => t.commit().unwrap(),
+            }
+            assert_eq!(rows(&mut old, &own_of_old), expected, "{method:?}, turn {turn}, an older snapshot");
+            if turn < 2 {
+                let mut t = begin(&database, Isolation::ReadCommitted);
+                let table = t.table("t").unwrap();
+                assert_eq!(rows(&mut t, &table), expected, "{method:?}, turn {turn}");
+            }
+        }
+    }
+}
+
+/// A row that is longer with a column that came later, or a width, than a page has room for: when it changes its values move out, as those of a new one do.
+#[test]
+fn rows_that_have_grown_by_a_column_change_as_others() {
+    for method in Method::ALL {
+        for (kind, value, wider) in [
+            ("text", Value::Text("d".repeat(1_700)), None),
+            ("text", Value::Text("d".repeat(100)), None),
+            ("char(10)", Value::Text("c".repeat(10)), Some("char(800)")),
+        ] {
+            let storage = FaultStorage::new(FaultOptions::default());
+            let shared: Arc<dyn Storage> = Arc::new(storage.clone());
+            let database = open(&shared, OpenMode::Create);
+            create(&database, method, IndexFormat::Prefix);
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            let table = t.table("t").unwrap();
+            // Up to the longest that a page has.
+            let lengths: Vec<usize> = (0..60).map(|at| 33 * at).collect();
+            for (id, length) in (0..).zip(&lengths) {
+                let text: String = (0..*length).map(|at| char::from(b'a' + ((at * at + id as usize) % 23) as u8)).collect();
+                t.insert(&table, &[ValueRef::Int(id), ValueRef::Int(1), ValueRef::Text(&text), ValueRef::Decimal(id.into())]).unwrap();
+            }
+            t.commit().unwrap();
+            let mut t = begin(&database, Isolation::ReadCommitted);
+            t.change_table("t", &[add("new", kind, true, value.clone())]).unwrap();
+            wider.iter().for_each(|wider| drop(t.change_table("t", &[set_type("new", wider)]).unwrap()));
+            let table = t.table("t").unwrap();
+            // A column of fixed width, one of variable width, or none.
+            for id in 0..60 {
+                let row = rid(&mut t, &table, id);
+                let change = [(1, ValueRef::Int(7)), (3, ValueRef::Decimal(5)), (2, ValueRef::Text("short"))];
+                match id % 4 {
+                    3 => continue,
+                    at => assert!(t.update(&table, row, &change[at as usize..=at as usize]).unwrap(), "{method:?} {kind} {id}"),
+                }
+            }
+            t.commit().unwrap();
+            let check = |database: &Database, what: &str| {
+                let mut t = begin(database, Isolation::ReadCommitted);
+                let table = t.table("t").unwrap();
+                let mut count = 0;
+                for row in t.rows(&table).unwrap() {
+                    let row = row.unwrap().1;
+                    let Value::Int(id) = row[0] else { panic!("a key") };
+                    let Value::Text(text) = &row[2] else { panic!("a text") };
+                    let (changed, length) = (id % 4, if id % 4 == 2 { 5 } else { lengths[id as usize] });
+                    let Value::Text(new) = &row[4] else { panic!("a text") };
+                    let Value::Text(before) = &value else { panic!("a text") };
+                    assert!(
+                        text.len() == length && new.trim_end() == before && (row[1] == Value::Int(7)) == (changed == 0),
+                        "{method:?} {kind} {id} {what}"
+                    );
+                    count += 1;
+                }
+                assert_eq!(count, 60, "{method:?} {kind} {what}");
+            };
+            check(&database, "changed");
+            // After a crash, too.
+            let image = storage.crash_image(CrashPolicy::DropAll);
+            std::mem::forget(database);
+            let shared: Arc<dyn Storage> = Arc::new(image);
+            check(&open(&shared, OpenMode::Write), "opened again");
+        }
     }
 }
