@@ -131,6 +131,21 @@ impl Binder<'_> {
                 }
                 function::call("substring", arguments, params)
             }
+            Node::Overlay { expr: of, overlay_what, overlay_from, overlay_for } => {
+                let all = [Some(of), Some(overlay_what), Some(overlay_from), overlay_for.as_ref()].into_iter().flatten();
+                let arguments = all.map(|of| self.bound_expression(of, depth)).collect::<SqlResult<Vec<_>>>()?;
+                function::call("overlay", arguments, params)
+            }
+            Node::SimilarTo { negated, expr: of, pattern, escape_char } => {
+                let (of, pattern) = (self.bound_expression(of, depth)?, self.bound_expression(pattern, depth)?);
+                let escape = match escape_char.as_ref().map(|escape| string(&escape.value)) {
+                    None => "\\".to_owned(),
+                    Some(escape) => escape.ok_or_else(|| SqlError::syntax("behind ESCAPE stands a text"))?.to_owned(),
+                };
+                let [of, pattern] = make::two_texts(of, pattern, "similar to", params)?;
+                let found = function::call("similar_to", vec![of, pattern, Typed::unknown_text(escape)], params)?;
+                if *negated { make::not(found, params) } else { Ok(found) }
+            }
             Node::Trim { trim_where, trim_what, expr: of, trim_characters } => {
                 let name = match trim_where {
                     None | Some(ast::TrimWhereField::Both) => "btrim",
@@ -281,12 +296,24 @@ impl Binder<'_> {
             BinaryOperator::PGNotLikeMatch => return make::like(left, right, None, false, true, params),
             BinaryOperator::PGILikeMatch => return make::like(left, right, None, true, false, params),
             BinaryOperator::PGNotILikeMatch => return make::like(left, right, None, true, true, params),
+            BinaryOperator::PGRegexMatch => return self.matches(left, right, "~", (false, false)),
+            BinaryOperator::PGRegexIMatch => return self.matches(left, right, "~*", (true, false)),
+            BinaryOperator::PGRegexNotMatch => return self.matches(left, right, "!~", (false, true)),
+            BinaryOperator::PGRegexNotIMatch => return self.matches(left, right, "!~*", (true, true)),
             BinaryOperator::PGStartsWith => return function::call("starts_with", vec![left, right], params),
             BinaryOperator::Custom(name) if name == DISTINCT => return make::is_distinct(left, right, false, params),
             BinaryOperator::Custom(name) if name == NOT_DISTINCT => return make::is_distinct(left, right, true, params),
             other => return Err(SqlError::unsupported(format!("the operator {other}"))),
         };
         make::arithmetic(operation, left, right, params)
+    }
+
+    /// A text and a regular expression.
+    fn matches(&self, of: Typed, pattern: Typed, operator: &str, (ignores_case, negated): (bool, bool)) -> SqlResult<Typed> {
+        let flags = ignores_case.then(|| Typed::unknown_text("i".into()));
+        let arguments = make::two_texts(of, pattern, operator, self.params)?.into_iter().chain(flags).collect();
+        let found = function::call("regexp_like", arguments, self.params)?;
+        if negated { make::not(found, self.params) } else { Ok(found) }
     }
 
     fn unary(&mut self, operator: &UnaryOperator, of: &ast::Expr, depth: usize) -> SqlResult<Typed> {

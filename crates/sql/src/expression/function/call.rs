@@ -2,7 +2,7 @@
 
 use super::Apply::{Strict, Values};
 use super::number::Rounding;
-use super::{Apply, general, immutable, interval, number, text, time};
+use super::{Apply, format, general, immutable, interval, number, number_template, pattern, template, text, time};
 use crate::expression::types::{self, Context, TEXT, castable};
 use crate::expression::{ParamTypes, Typed, arithmetic, make};
 use crate::{SqlError, SqlResult};
@@ -45,6 +45,7 @@ const FIXED: &[Signature] = &[
     of("octet_length", &[BYTEA], INT, Strict(text::octet_length)),
     of("bit_length", &[TEXT], INT, Strict(text::bit_length)),
     of("bit_length", &[BYTEA], INT, Strict(text::bit_length)),
+    of("substring", &[TEXT, TEXT], TEXT, Strict(pattern::part)),
     of("substring", &[TEXT, INT], TEXT, Strict(text::substring)),
     of("substring", &[TEXT, INT, INT], TEXT, Strict(text::substring)),
     of("substr", &[TEXT, INT], TEXT, Strict(text::substring)),
@@ -75,6 +76,33 @@ const FIXED: &[Signature] = &[
     of("chr", &[INT], TEXT, Strict(text::chr)),
     of("to_hex", &[INT], TEXT, Strict(text::to_hex)),
     of("to_hex", &[BIGINT], TEXT, Strict(text::to_hex_of_bigint)),
+    of("quote_ident", &[TEXT], TEXT, Strict(format::quote_ident)),
+    of("quote_literal", &[TEXT], TEXT, Strict(format::quote_literal)),
+    of("quote_nullable", &[TEXT], TEXT, Values(format::quote_nullable)),
+    of("overlay", &[TEXT, TEXT, INT], TEXT, Strict(format::overlay)),
+    of("overlay", &[TEXT, TEXT, INT, INT], TEXT, Strict(format::overlay)),
+    of("regexp_like", &[TEXT, TEXT], BOOLEAN, Strict(pattern::is_like)),
+    of("regexp_like", &[TEXT, TEXT, TEXT], BOOLEAN, Strict(pattern::is_like)),
+    of("similar_to", &[TEXT, TEXT, TEXT], BOOLEAN, Strict(pattern::is_similar)),
+    of("regexp_count", &[TEXT, TEXT], INT, Strict(pattern::count)),
+    of("regexp_count", &[TEXT, TEXT, INT], INT, Strict(pattern::count)),
+    of("regexp_count", &[TEXT, TEXT, INT, TEXT], INT, Strict(pattern::count)),
+    of("regexp_substr", &[TEXT, TEXT], TEXT, Strict(pattern::nth)),
+    of("regexp_substr", &[TEXT, TEXT, INT], TEXT, Strict(pattern::nth)),
+    of("regexp_substr", &[TEXT, TEXT, INT, INT], TEXT, Strict(pattern::nth)),
+    of("regexp_substr", &[TEXT, TEXT, INT, INT, TEXT], TEXT, Strict(pattern::nth)),
+    of("regexp_substr", &[TEXT, TEXT, INT, INT, TEXT, INT], TEXT, Strict(pattern::nth)),
+    of("regexp_instr", &[TEXT, TEXT], INT, Strict(pattern::place)),
+    of("regexp_instr", &[TEXT, TEXT, INT], INT, Strict(pattern::place)),
+    of("regexp_instr", &[TEXT, TEXT, INT, INT], INT, Strict(pattern::place)),
+    of("regexp_instr", &[TEXT, TEXT, INT, INT, INT], INT, Strict(pattern::place)),
+    of("regexp_instr", &[TEXT, TEXT, INT, INT, INT, TEXT], INT, Strict(pattern::place)),
+    of("regexp_instr", &[TEXT, TEXT, INT, INT, INT, TEXT, INT], INT, Strict(pattern::place)),
+    of("regexp_replace", &[TEXT, TEXT, TEXT], TEXT, Strict(pattern::replace)),
+    of("regexp_replace", &[TEXT, TEXT, TEXT, TEXT], TEXT, Strict(pattern::replace)),
+    of("regexp_replace", &[TEXT, TEXT, TEXT, INT], TEXT, Strict(pattern::replace_from)),
+    of("regexp_replace", &[TEXT, TEXT, TEXT, INT, INT], TEXT, Strict(pattern::replace_from)),
+    of("regexp_replace", &[TEXT, TEXT, TEXT, INT, INT, TEXT], TEXT, Strict(pattern::replace_from)),
     of("encode", &[BYTEA, TEXT], TEXT, Strict(text::encode)),
     of("decode", &[TEXT, TEXT], BYTEA, Strict(text::decode)),
     of("sqrt", &[DOUBLE], DOUBLE, Strict(number::sqrt)),
@@ -99,6 +127,8 @@ const FIXED: &[Signature] = &[
     of("make_date", &[INT, INT, INT], DATE, Strict(time::make_date)),
     of("make_timestamp", &[INT, INT, INT, INT, INT, DOUBLE], TIMESTAMP, Strict(time::make_timestamp)),
     of("to_timestamp", &[DOUBLE], TIMESTAMPTZ, Strict(time::to_timestamp)),
+    of("to_timestamp", &[TEXT, TEXT], TIMESTAMPTZ, Strict(template::timestamp_of)),
+    of("to_date", &[TEXT, TEXT], DATE, Strict(template::date_of)),
     of("justify_hours", &[INTERVAL], INTERVAL, Strict(interval::justify_hours)),
     of("justify_days", &[INTERVAL], INTERVAL, Strict(interval::justify_days)),
     of("justify_interval", &[INTERVAL], INTERVAL, Strict(interval::justify_interval)),
@@ -123,6 +153,7 @@ const OTHER: &[&str] = &[
     "date_trunc",
     "extract",
     "floor",
+    "format",
     "gen_random_uuid",
     "greatest",
     "least",
@@ -136,6 +167,7 @@ const OTHER: &[&str] = &[
     "random",
     "round",
     "sign",
+    "to_char",
     "transaction_timestamp",
     "trunc",
 ];
@@ -177,7 +209,7 @@ pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> Sq
     };
     let mut rest = arguments.into_iter();
     match (name, rest.next(), rest.next(), rest.next()) {
-        ("coalesce" | "greatest" | "least" | "concat" | "concat_ws", Some(first), second, third) => {
+        ("coalesce" | "greatest" | "least" | "concat" | "concat_ws" | "format", Some(first), second, third) => {
             let all: Vec<Typed> = [Some(first), second, third].into_iter().flatten().chain(rest).collect();
             of_any_number(name, all, params, refused)
         }
@@ -199,6 +231,11 @@ pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> Sq
         ("extract", Some(field), Some(of), None) => time::extract("extract", field, of, params),
         ("date_part", Some(field), Some(of), None) => time::extract("date_part", field, of, params),
         ("date_trunc", Some(field), Some(of), None) => time::date_trunc(field, of, params),
+        ("to_char", Some(of), Some(template), None) => match of.data_type {
+            Some(DataType::Date | DataType::Timestamp { .. } | DataType::Interval) => template::to_char(of, template, params),
+            data_type if data_type.is_none_or(|data_type| types::is_number(&data_type)) => number_template::to_char(of, template, params),
+            _ => Err(refused),
+        },
         ("age", Some(of), earlier, None) => interval::age(of, earlier, refused, params),
         ("make_interval", first, second, third) => {
             interval::make_interval([first, second, third].into_iter().flatten().chain(rest).collect(), refused, params)
@@ -220,7 +257,11 @@ fn of_any_number(name: &'static str, all: Vec<Typed>, params: &ParamTypes, refus
             // Values of any type, as texts.
             let texts: SqlResult<Vec<_>> =
                 all.into_iter().map(|typed| Ok(make::cast(make::settle(typed, params)?, TEXT, params)?.expr)).collect();
-            let body = if name == "concat" { text::concat } else { text::concat_ws };
+            let body = match name {
+                "concat" => text::concat,
+                "format" => format::format,
+                _ => text::concat_ws,
+            };
             Ok(immutable(name, Values(body), texts?, TEXT))
         }
     }

@@ -136,6 +136,16 @@ pub(crate) fn in_list(of: Typed, list: Vec<Typed>, negated: bool, params: &Param
     }
 }
 
+/// Operands of an operator that takes texts.
+pub(crate) fn two_texts(left: Typed, right: Typed, operator: &str, params: &ParamTypes) -> SqlResult<[Typed; 2]> {
+    let (left, right) = (left.known(params), right.known(params));
+    let is_text = |typed: &Typed| typed.data_type.is_none_or(|t| t.is_text());
+    match is_text(&left) && is_text(&right) {
+        true => Ok([left, right]),
+        false => Err(no_operator(left.data_type.as_ref(), operator, right.data_type.as_ref())),
+    }
+}
+
 /// [NOT] LIKE and ILIKE. `escape`: `None` without one, which is a backslash, `Some(None)` for an empty one.
 pub(crate) fn like(
     of: Typed,
@@ -145,17 +155,13 @@ pub(crate) fn like(
     negated: bool,
     params: &ParamTypes,
 ) -> SqlResult<Typed> {
-    let (of, pattern) = (of.known(params), pattern.known(params));
-    let is_text = |typed: &Typed| typed.data_type.is_none_or(|t| t.is_text());
-    if !is_text(&of) || !is_text(&pattern) {
-        let operator = match (ignores_case, negated) {
-            (false, false) => "~~",
-            (false, true) => "!~~",
-            (true, false) => "~~*",
-            (true, true) => "!~~*",
-        };
-        return Err(no_operator(of.data_type.as_ref(), operator, pattern.data_type.as_ref()));
-    }
+    let operator = match (ignores_case, negated) {
+        (false, false) => "~~",
+        (false, true) => "!~~",
+        (true, false) => "~~*",
+        (true, true) => "!~~*",
+    };
+    let [of, pattern] = two_texts(of, pattern, operator, params)?;
     // CHAR is matched with the blanks at its end, as in PostgreSQL; a pattern has none that were not written.
     let of = settle(of, params)?;
     let pattern = coerce(pattern, &TEXT, params)?;
