@@ -58,6 +58,9 @@ fn the_archive_takes_a_copy_to_a_point_in_time() {
     let place = Place::with_table();
     std::fs::create_dir(place.path("archive")).unwrap();
     place.run(&["archive-log", "db", "nowhere"]).fails(1, &["nowhere"]);
+    for own in ["db", "db/log"] {
+        place.run(&["archive-log", "db", own]).fails(1, &[own, "directory of the database"]);
+    }
     let run = place.run(&["archive-log", "db", "archive"]).ok();
     assert!(run.out.contains("archive"), "{run:?}");
     place.run(&["copy", "db", "whole.pfc"]).ok();

@@ -70,6 +70,52 @@ fn a_table_is_copied_checked_printed_and_put_back() {
     place.run(&["check", "db"]).ok();
 }
 
+/// Rows of a table that was altered are stored in several layouts, and these come back with them: of partitions, and by log, too.
+#[test]
+fn altered_tables_come_back() {
+    for method in ["none", "row", "page", "fixed", "huffman"] {
+        for (alter, divided) in [
+            ("ADD COLUMN n INT DEFAULT 5", false),
+            ("ADD COLUMN n TEXT DEFAULT 'of before'", true),
+            ("DROP COLUMN j", false),
+            ("ALTER COLUMN k TYPE BIGINT", true),
+            ("ALTER COLUMN k DROP NOT NULL", false),
+            ("RENAME COLUMN k TO kk", false),
+        ] {
+            let place = Place::new();
+            let parts = "PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (100), PARTITION b VALUES LESS THAN (MAXVALUE))";
+            let parts = if divided { parts } else { "" };
+            place
+                .run(&[
+                    "sql",
+                    "db",
+                    &format!(
+                        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, j INT, v VARCHAR(20)) {parts} WITH (compress='{method}')"
+                    ),
+                    "INSERT INTO t SELECT g, g, g * 2, 'v' || g FROM generate_series(1, 200) s (g)",
+                    "CREATE INDEX t_v ON t (v)",
+                    &format!("ALTER TABLE t {alter}"),
+                    "UPDATE t SET v = 'new' WHERE id % 2 = 0",
+                ])
+                .ok();
+            let before = export(&place, "t");
+            place.run(&["copy", "db", "t.pfc"]).ok();
+            place.run(&["sql", "db", "DELETE FROM t WHERE id < 150", "UPDATE t SET v = 'later'"]).ok();
+            for name in if divided { &["t", "t/b"][..] } else { &["t"] } {
+                place.run(&["recover", "db", "t.pfc", "--table", name]).ok();
+                assert_eq!(export(&place, "t"), before, "{method} {alter} {name}");
+                place.run(&["check", "db"]).ok();
+                // It goes on as any other.
+                place
+                    .run(&["sql", "db", "UPDATE t SET v = 'once more' WHERE id > 120", "ALTER TABLE t ADD COLUMN more INT DEFAULT 1"])
+                    .ok();
+                place.run(&["check", "db"]).ok();
+                place.run(&["recover", "db", "t.pfc", "--table", "t", "--replace"]).ok();
+            }
+        }
+    }
+}
+
 #[test]
 fn log_takes_a_table_to_now_and_to_a_time() {
     let place = Place::with_table();

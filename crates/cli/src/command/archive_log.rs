@@ -1,5 +1,6 @@
 //! `pagefold archive-log`
 
+use super::output_file::check_directory_outside;
 use crate::arguments::ArchiveLogArguments;
 use crate::failure::Result;
 use crate::session::Session;
@@ -12,6 +13,7 @@ pub(super) fn run(session: &Session, arguments: &ArchiveLogArguments) -> Result<
     if arguments.off || arguments.archive.is_some() {
         // The working directory of the next writer is another one.
         let archive = arguments.archive.as_deref().map(std::path::absolute).transpose()?;
+        archive.iter().try_for_each(|archive| check_directory_outside(&arguments.database, archive))?;
         let database = session.open(&arguments.database, OpenMode::Write)?;
         database.set_log_archive(archive.as_deref())?;
         database.close()?;

@@ -15,12 +15,20 @@ use std::sync::Arc;
 /// Refuses a target in the directory of the database that it comes from.
 pub(super) fn check_outside(database: &Path, target: &Path) -> Result<()> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (database.canonicalize(), folder.canonicalize()) {
-        (Ok(database), Ok(folder)) if folder.starts_with(&database) => {
-            Err(Failure::Failed(format!("{}: it lies in the directory of the database; choose another place", target.display())))
-        }
-        _ => Ok(()),
-    }
+    if is_within(database, folder) { Err(lies_within(target)) } else { Ok(()) }
+}
+
+/// The same of a directory, for files that come later.
+pub(super) fn check_directory_outside(database: &Path, directory: &Path) -> Result<()> {
+    if is_within(database, directory) { Err(lies_within(directory)) } else { Ok(()) }
+}
+
+fn is_within(database: &Path, directory: &Path) -> bool {
+    matches!((database.canonicalize(), directory.canonicalize()), (Ok(database), Ok(directory)) if directory.starts_with(&database))
+}
+
+fn lies_within(target: &Path) -> Failure {
+    Failure::Failed(format!("{}: it lies in the directory of the database; choose another place", target.display()))
 }
 
 /// Writes a file, link, pipe or device with rows of a database by `run`; what that gives, and how many bytes were written.
