@@ -150,8 +150,9 @@ impl Settings {
                 }
             }
             "work_mem" => self.work_mem = bytes(value).filter(|bytes| *bytes >= 1 << 10).ok_or_else(wrong)?,
-            "search_path" if !value.split(',').any(|schema| schema.trim().trim_matches('"') == "public") => {
-                return Err(SqlError::unsupported("a search_path without public"));
+            // Names without a schema are looked for in `public` alone.
+            "search_path" if !names_public_alone(value) => {
+                return Err(SqlError::unsupported("a search_path with other schemas than public"));
             }
             "timezone" if !["utc", "gmt", "etc/utc", "0"].contains(&value.to_lowercase().as_str()) => {
                 return Err(SqlError::unsupported("a time zone but UTC"));
@@ -319,6 +320,13 @@ pub(crate) fn text_of(value: &ast::Expr) -> String {
         ast::Expr::Value(value) => crate::bind::string(&value.value).unwrap_or_else(|| value.value.to_string()),
         other => other.to_string().trim_matches('"').to_owned(),
     }
+}
+
+/// Is `public` the only schema that is named? Those of PostgreSQL's own, and of the user, do not count.
+fn names_public_alone(search_path: &str) -> bool {
+    let names = search_path.split(',').map(|name| name.trim().trim_matches(['"', '\'']));
+    let mut own = names.filter(|name| !matches!(*name, "$user" | "pg_catalog" | "pg_temp"));
+    own.next() == Some("public") && own.next().is_none()
 }
 
 #[cfg(test)]
