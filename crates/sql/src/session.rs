@@ -159,7 +159,7 @@ impl Session {
         Ok(looked)
     }
 
-    /// Refuses a change of a table that is to be made without SQL, when a rule of the table or a foreign key forbids it.
+    /// Refuses a change of a table that is to be made without SQL, when a rule of the table, a foreign key or a view forbids it.
     ///
     /// # Errors
     /// 2BP01 with the name of what forbids it, 42804, 42501.
@@ -167,7 +167,7 @@ impl Session {
         self.look_defining(|defining| defining.check_change(table, change))
     }
 
-    /// Refuses to drop a table or index without SQL when foreign keys rely on it.
+    /// Refuses to drop a table or index without SQL when foreign keys, views or defaults rely on it.
     ///
     /// # Errors
     /// 2BP01 with the names of what forbids it, 42501.

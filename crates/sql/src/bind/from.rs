@@ -191,7 +191,11 @@ impl Binder<'_> {
             }
             return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
-        match catalog::find(self.transaction, &wanted)? {
+        let found = catalog::find(self.transaction, &wanted)?;
+        if let Some(needs) = &mut self.needs {
+            needs.relations.insert(wanted.clone());
+        }
+        match found {
             Found::Table(table) => {
                 let columns = table_columns(&table);
                 let short = short_name(&wanted).to_owned();
@@ -201,10 +205,10 @@ impl Binder<'_> {
                 let query = parse_query(&text)?;
                 // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
                 let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
-                let entered = crate::temporary::Entered::new(None);
+                let (needs, entered) = (self.needs.take(), crate::temporary::Entered::new(None));
                 let planned = self.subquery(&query);
                 drop(entered);
-                (self.with, self.scopes) = (with, scopes);
+                (self.with, self.scopes, self.needs) = (with, scopes, needs);
                 let (planned, _) = planned.map_err(|error| error.with_detail(format!("in view \"{wanted}\"")))?;
                 self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
             }

@@ -455,6 +455,9 @@ impl Binder<'_> {
         } else {
             (None, projection)
         };
+        if let (Some(needs), Some(scope)) = (&mut self.needs, self.scopes.last()) {
+            needs.note_columns(scope);
+        }
         let select = Select { from, conditions, groups, windows, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
         Ok(Query { plan, outputs, unknown })

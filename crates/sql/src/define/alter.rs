@@ -4,6 +4,7 @@
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
 use super::constraint::{first_free, plain_check, plain_unique};
+use super::dependents::{Dependent, Going};
 use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
@@ -199,6 +200,9 @@ impl Defining<'_> {
         if table.primary_key.contains(&column) {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
+        let going = Going::Column(table.name.clone(), column, table.schema.columns()[column].name.clone());
+        let views = self.views_on(std::slice::from_ref(&going));
+        self.drop_dependents(Some(&going.to_string()), views, cascade)?;
         // As in PostgreSQL, indexes and conditions of the column go with it.
         for index in 0..table.index_count() {
             if table.index_columns(index).iter().any(|(own, _)| *own == column) {
@@ -287,6 +291,11 @@ impl Defining<'_> {
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
                 let data_type = types::data_type(data_type)?;
                 self.refuse_type_of_key(table, column, &data_type)?;
+                if let Some((Dependent::View(view), _)) = self.views_on(&[Going::Column(table.name.clone(), column, name.clone())]).first()
+                {
+                    let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");
+                    return Err(error.with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")));
+                }
                 self.change(table, &[TableChange::SetType { column: name, data_type }])
             }
             other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),

@@ -6,7 +6,7 @@
 //! * `check`: changes that are made without SQL
 //! * `constraint`: what of a constraint there is, and its name
 //! * `foreign_key`: FOREIGN KEY, and what it keeps from going
-//! * `drop`: DROP, TRUNCATE
+//! * `drop`: DROP, TRUNCATE; `dependents`: what needs that which goes
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
 //! * `partition`: PARTITION BY RANGE, and partitions that come and go
@@ -16,6 +16,7 @@
 mod alter;
 mod check;
 mod constraint;
+mod dependents;
 mod drop;
 mod foreign_key;
 mod index;

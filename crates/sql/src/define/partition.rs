@@ -1,5 +1,6 @@
 //! PARTITION BY RANGE, and partitions that come, go and are exchanged.
 
+use super::dependents::Going;
 use super::options;
 use super::{Defining, bound, check_plain, taken};
 use crate::catalog::TableRef;
@@ -147,6 +148,10 @@ impl Defining<'_> {
             (Mark::Part | Mark::Rotate, part) => {
                 if mark == Mark::Rotate {
                     self.refuse_referred(table, "rotate a partition of")?;
+                    let whole = self.transaction.partitioned_table(&table.name)?;
+                    if let Some(oldest) = whole.partitions().first() {
+                        self.refuse_read_partition(table, oldest.name())?;
+                    }
                 }
                 let whole = self.transaction.partitioned_table(&table.name)?;
                 let columns = whole.columns().to_vec();
@@ -169,11 +174,24 @@ impl Defining<'_> {
         };
         refuse_undivided(table)?;
         self.refuse_referred(table, "drop a partition of")?;
+        self.refuse_read_partition(table, &identifier(name))?;
         match self.transaction.drop_partition(&table.name, &identifier(name)) {
             Err(Error::Unknown { .. }) => {
                 Err(SqlError::new("42704", format!("partition \"{}\" of table \"{}\" does not exist", identifier(name), table.name)))
             }
             done => Ok(done?),
+        }
+    }
+
+    /// A view may name a partition alone.
+    fn refuse_read_partition(&mut self, table: &TableRef, partition: &str) -> SqlResult<()> {
+        let own = Going::Table(pagefold_engine::database::partition_name(&table.name, partition));
+        match self.views_on(&[own]).into_iter().next() {
+            Some((_, line)) => {
+                let message = format!("cannot drop partition {partition} of table {} because other objects depend on it", table.name);
+                Err(SqlError::new("2BP01", message).with_detail(line))
+            }
+            None => Ok(()),
         }
     }
 

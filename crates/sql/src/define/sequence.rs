@@ -34,13 +34,6 @@ impl Defining<'_> {
         let made = self.transaction.create_object(DefinedKind::Sequence, name, notes).map_err(|error| taken(error, name))?;
         Ok(made.object_id)
     }
-
-    pub(super) fn drop_sequence(&mut self, name: &str) -> SqlResult<()> {
-        match self.transaction.drop_object(DefinedKind::Sequence, name) {
-            Err(pagefold_engine::Error::Unknown { .. }) => Err(SqlError::new("42P01", format!("sequence \"{name}\" does not exist"))),
-            dropped => Ok(dropped?),
-        }
-    }
 }
 
 fn number(expr: &ast::Expr) -> SqlResult<i64> {
