@@ -3,6 +3,7 @@
 //! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
 //!
 //! * `parse`: text to a syntax tree (sqlparser); `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
+//! * `print`: parts of statements as texts that are read again
 //! * `bind`: names and types
 //! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
 //! * `catalog`: tables and views as a statement finds them
@@ -36,6 +37,7 @@ mod parse;
 mod partitioning;
 mod plan;
 mod planned;
+mod print;
 mod rewrite;
 mod sequences;
 mod session;

@@ -13,6 +13,7 @@ use crate::catalog::{TableRef, refuse_system};
 use crate::execute::Execution;
 use crate::expression::Expr;
 use crate::parse::{identifier, new_object_name, object_name};
+use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{IndexChange, TableChange};
@@ -145,7 +146,7 @@ impl Defining<'_> {
             match &option.option {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => nullable = false,
-                ColumnOption::Default(expr) => default = Some(expr.to_string()),
+                ColumnOption::Default(expr) => default = Some(printed(expr)?),
                 ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
                 ColumnOption::Unique(unique) => is_unique = plain_unique(unique).map(|_| true)?,
                 ColumnOption::ForeignKey(key) => foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
@@ -269,7 +270,7 @@ impl Defining<'_> {
         let name = own.name.clone();
         match operation {
             AlterColumnOperation::SetDefault { value } => {
-                let text = value.to_string();
+                let text = printed(value)?;
                 self.bind(|binder| binder.default_expression(&text, &own.data_type, &own.name))?;
                 self.set_default(table, column, Some(&text))
             }
@@ -315,7 +316,7 @@ impl Defining<'_> {
     fn add_constraint(&mut self, table: &Arc<TableRef>, constraint: &TableConstraint) -> SqlResult<()> {
         match constraint {
             TableConstraint::Check(check) => {
-                let text = plain_check(check)?.to_string();
+                let text = printed(plain_check(check)?)?;
                 let is_key =
                     |name: &String| (0..table.index_count()).any(|index| table.is_unique(index) && table.index_name(index) == *name);
                 let is_taken = |name: &String| table.rules.has_constraint(name) || is_key(name);

@@ -32,6 +32,7 @@ use crate::catalog::TableRef;
 use crate::execute::Run;
 use crate::expression::ParamTypes;
 use crate::parse::{identifier, new_object_name, object_name};
+use crate::print::printed_query;
 use crate::temporary::Entered;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -100,7 +101,7 @@ impl Defining<'_> {
         }
         let check = view_options(&view.options)?;
         let name = self.check_schema(&view.name)?;
-        let mut text = view.query.to_string();
+        let mut text = printed_query(&view.query)?;
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));

@@ -7,6 +7,7 @@ use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::parse::{identifier, object_name};
 use crate::partitioning::{Mark, arguments};
+use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionSpec, Transaction, limit_key};
@@ -77,7 +78,7 @@ pub(crate) fn limit_values(
             return Err(SqlError::new("42P16", message));
         };
         let column = &attributes.schema.columns()[*column];
-        let said = expr.to_string();
+        let said = printed(expr)?;
         let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
         let env = Env { now, ..Env::EMPTY };
         match expr.evaluate(&env)? {
