@@ -2,7 +2,7 @@
 //!
 //! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
 //!
-//! * `parse`: text to a syntax tree (sqlparser); `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
+//! * `parse`: text to a syntax tree (sqlparser); `forms`, `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
 //! * `print`: parts of statements as texts that are read again
 //! * `bind`: names and types
 //! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
@@ -33,6 +33,7 @@ mod error;
 mod exclusion;
 mod execute;
 mod expression;
+mod forms;
 mod parse;
 mod partitioning;
 mod plan;

@@ -5,6 +5,7 @@
 //! Invariant: what is given here is read as the tree that was printed; else it is refused.
 
 use crate::exclusion;
+use crate::forms::ONLY;
 use crate::parse::{parse_expression, parse_query};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Query};
@@ -30,7 +31,7 @@ fn refused() -> SqlError {
 /// What sqlparser prints, such that it is read as that which was printed:
 ///
 /// * a blank between two signs, which would begin a comment;
-/// * EXCLUDE of a window frame, for which there is a mark in the name of its window.
+/// * EXCLUDE of a window frame, for which there is a mark in the name of its window, and ONLY, which is one.
 fn mended(text: &str) -> String {
     let mut mended = String::with_capacity(text.len() + 16);
     let mut rest = text.chars().peekable();
@@ -44,6 +45,10 @@ fn mended(text: &str) -> String {
                 let begin = mended.len();
                 copy_quoted(&mut rest, &mut mended, c);
                 let name = mended.get(begin + 1..mended.len() - 1).unwrap_or_default();
+                if name == ONLY && rest.next_if_eq(&'.').is_some() {
+                    mended.replace_range(begin.., "ONLY ");
+                    continue;
+                }
                 let (exclusion, own) = exclusion::split(name);
                 if let Some(words) = exclusion.words() {
                     let own = own.map_or_else(String::new, |own| format!("\"{own}\""));

@@ -6,6 +6,7 @@ use super::series::SERIES;
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
+use crate::forms::without_only;
 use crate::parse::{At, identifier, object_name, parse_query, short_name};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
@@ -178,7 +179,8 @@ impl Binder<'_> {
     }
 
     fn named(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
-        let wanted = object_name(name)?;
+        let (name, is_only) = without_only(name);
+        let wanted = object_name(&name)?;
         if name.0.len() == 1
             && let Some(with) = self.with_query(&wanted)
         {
@@ -196,6 +198,9 @@ impl Binder<'_> {
             needs.relations.insert(wanted.clone());
         }
         match found {
+            Found::Table(table) if is_only && table.is_divided() => {
+                Err(SqlError::unsupported(format!("ONLY of \"{wanted}\", which is divided")))
+            }
             Found::Table(table) => {
                 let columns = table_columns(&table);
                 let short = short_name(&wanted).to_owned();

@@ -12,6 +12,7 @@ use super::from::{conjuncts, renamed};
 use super::{Binder, Output, Source};
 use crate::catalog::{Found, TableRef, find};
 use crate::expression::Expr;
+use crate::forms::without_only;
 use crate::parse::{At, identifier, nearest, object_name, parse_query, short_name};
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Notes};
@@ -215,8 +216,12 @@ fn parts(query: &ast::Query) -> Result<Parts<'_>, &'static str> {
 impl Binder<'_> {
     /// The table that is changed, by its name or that of a view.
     pub(crate) fn target(&mut self, name: &ast::ObjectName, doing: Doing) -> SqlResult<Target> {
-        let wanted = object_name(name)?;
-        self.target_named(&wanted, doing).at_span(name.span())
+        let (own, is_only) = without_only(name);
+        let target = self.target_named(&object_name(&own)?, doing).at_span(name.span())?;
+        if is_only && target.view.is_none() && target.table.is_divided() {
+            return Err(SqlError::unsupported(format!("ONLY of \"{}\", which is divided", target.table.name)).at_span(name.span()));
+        }
+        Ok(target)
     }
 
     fn target_named(&mut self, name: &str, doing: Doing) -> SqlResult<Target> {
@@ -264,7 +269,8 @@ impl Binder<'_> {
         let checks_below = is_checked || option == Some(CheckOption::Cascaded);
         let (table, below, alias, short) = match from {
             TableFactor::Table { name: own, alias, args: None, sample: None, .. } => {
-                let wanted = object_name(own)?;
+                let (own, _) = without_only(own);
+                let wanted = object_name(&own)?;
                 if crate::system::SystemTable::named(&wanted).is_some() {
                     return Err(refuse("Views that select from a table of the database itself are not automatically updatable."));
                 }

@@ -9,16 +9,17 @@ use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
 use crate::bind::types;
-use crate::catalog::{TableRef, refuse_system};
+use crate::catalog::{Found, TableRef, find_if_any, refuse_system};
 use crate::execute::Execution;
 use crate::expression::Expr;
+use crate::forms::is_of_view;
 use crate::parse::{identifier, new_object_name, object_name};
 use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{IndexChange, TableChange};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_format::catalog::{Constraint, ConstraintKind};
+use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind};
 use pagefold_types::{Column, Direction, Value};
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, ColumnOption, RenameTableNameKind, TableConstraint};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use std::sync::Arc;
 impl Defining<'_> {
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> SqlResult<String> {
         let name = object_name(&alter.name)?;
+        if let Some(tag) = self.alter_view(&name, alter)? {
+            return Ok(tag);
+        }
         for operation in &alter.operations {
             let table = match TableRef::find(self.transaction, &name) {
                 Err(error) if error.sqlstate() == "42P01" && alter.if_exists => continue,
@@ -34,6 +38,37 @@ impl Defining<'_> {
             self.alter_one(&table, operation)?;
         }
         Ok("ALTER TABLE".into())
+    }
+
+    /// A view that gets another name, by ALTER VIEW or ALTER TABLE; `None`: it is a table.
+    fn alter_view(&mut self, name: &str, alter: &ast::AlterTable) -> SqlResult<Option<String>> {
+        let is_said = is_of_view(alter);
+        let notes = match find_if_any(self.transaction, name)? {
+            Some(Found::View(_)) => self.transaction.object(DefinedKind::View, name)?.notes.clone(),
+            Some(Found::Table(_)) if is_said => return Err(SqlError::new("42809", format!("\"{name}\" is not a view"))),
+            None if is_said && alter.if_exists => return Ok(Some("ALTER VIEW".into())),
+            None if is_said => return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist"))),
+            _ => return Ok(None),
+        };
+        refuse_system(name)?;
+        let [AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) }] = alter.operations.as_slice() else {
+            let what: Vec<String> = alter.operations.iter().map(AlterTableOperation::to_string).collect();
+            return Err(SqlError::unsupported(format!("ALTER VIEW ... {}", what.join(", "))));
+        };
+        let to = self.new_name(name, to)?;
+        self.transaction.drop_object(DefinedKind::View, name)?;
+        self.transaction.create_object(DefinedKind::View, &to, notes).map_err(|error| taken(error, &to))?;
+        Ok(Some(if is_said { "ALTER VIEW" } else { "ALTER TABLE" }.into()))
+    }
+
+    /// A new name without a schema is one in the schema that the old one is in.
+    fn new_name(&mut self, old: &str, to: &ast::ObjectName) -> SqlResult<String> {
+        let to = match old.split_once('.') {
+            Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", new_object_name(to)?),
+            _ => self.check_schema(to)?,
+        };
+        self.refuse_taken(&to)?;
+        Ok(to)
     }
 
     fn alter_one(&mut self, table: &Arc<TableRef>, operation: &AlterTableOperation) -> SqlResult<()> {
@@ -71,12 +106,7 @@ impl Defining<'_> {
                 self.change(table, &[TableChange::RenameColumn { column: table.schema.columns()[column].name.clone(), to }])
             }
             AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) | RenameTableNameKind::As(to) } => {
-                // A new name without a schema is one in the schema of the table.
-                let to = match table.name.split_once('.') {
-                    Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", new_object_name(to)?),
-                    _ => self.check_schema(to)?,
-                };
-                self.refuse_taken(&to)?;
+                let to = self.new_name(&table.name, to)?;
                 self.change(table, &[TableChange::Rename(to)])
             }
             AlterTableOperation::AddPartitions { if_not_exists: false, new_partitions } => {
