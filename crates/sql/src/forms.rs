@@ -4,11 +4,13 @@
 //! * `ONLY t`: a name behind the mark [`ONLY`]
 //! * `OVERRIDING { SYSTEM | USER } VALUE` of INSERT: what sqlparser takes for partitions
 //! * `ALTER VIEW`, but for a new query: ALTER TABLE of a kind that there is not
+//! * `sequence`: options of sequences in any order
 //! * `UNLOGGED`: such tables are logged as all others
 //!
 //! Invariant: nothing is changed within quotes.
 
-use crate::parse::word;
+mod sequence;
+
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{self, ObjectName, ObjectNamePart};
 use sqlparser::keywords::Keyword;
@@ -69,7 +71,8 @@ impl Tokens<'_> {
     }
 
     fn is(&self, at: usize, words: &[&str]) -> bool {
-        self.token(at).and_then(word).is_some_and(|own| words.contains(&own.as_str()))
+        let Some(Token::Word(own)) = self.token(at) else { return false };
+        own.quote_style.is_none() && words.iter().any(|word| own.value.eq_ignore_ascii_case(word))
     }
 
     fn is_name(&self, at: usize) -> bool {
@@ -104,6 +107,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         let temporary = (1..3).take_while(|at| read.is(*at, &["global", "local", "temp", "temporary", "unlogged"]));
         changes.extend(temporary.filter(|at| read.is(*at, &["unlogged"])).map(|at| (at..at + 1, Vec::new())));
         refuse_as_execute(&read)?;
+        changes.extend(sequence::in_order(&read));
     }
     if !read.is(0, &["alter", "truncate"]) {
         changes.extend((1..read.own.len()).filter_map(|at| only(&read, at)));
@@ -290,6 +294,23 @@ mod tests {
             "insert into t as x ( a ) PARTITION ( \"\0user value\" ) select 1"
         );
         assert!(of("merge into t using s on a when not matched then insert (a) overriding system value values (1)").contains("MERGE"));
+    }
+
+    #[test]
+    fn options_of_sequences_stand_in_any_order() {
+        assert_eq!(
+            of(
+                "create sequence if not exists s.q as bigint start with 3 increment by -2 no maxvalue minvalue - 7 cycle cache 5 owned by none"
+            ),
+            "create sequence if not exists s . q as bigint increment by - 2 minvalue - 7 no maxvalue start with 3 cache 5 cycle owned by none"
+        );
+        assert_eq!(
+            of("create table t (a int generated always as identity (start 3 increment 2), b int)"),
+            "create table t ( a int generated always as identity ( increment 2 start 3 ) , b int )"
+        );
+        for text in ["create sequence cache", "create sequence q start with", "create sequence q increment 1 start 3 no cycle"] {
+            assert_eq!(of(text), text);
+        }
     }
 
     #[test]

@@ -159,6 +159,12 @@ impl Session {
         Ok(looked)
     }
 
+    /// The schema of its temporary tables, once it has made one: a name without a schema means what is there first.
+    #[must_use]
+    pub fn temporary_schema(&self) -> Option<&str> {
+        self.temporary.as_deref()
+    }
+
     /// Refuses a change of a table that is to be made without SQL, when a rule of the table, a foreign key or a view forbids it.
     ///
     /// # Errors

@@ -211,10 +211,11 @@ impl Binder<'_> {
                 // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
                 let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
                 let (needs, entered) = (self.needs.take(), crate::temporary::Entered::new(None));
+                self.failed = None;
                 let planned = self.subquery(&query);
                 drop(entered);
                 (self.with, self.scopes, self.needs) = (with, scopes, needs);
-                let (planned, _) = planned.map_err(|error| error.with_detail(format!("in view \"{wanted}\"")))?;
+                let (planned, _) = planned.map_err(|error| error.in_view(&wanted, self.failed.as_deref()))?;
                 self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
             }
         }

@@ -92,6 +92,8 @@ pub(crate) struct Binder<'b> {
     relations: usize,
     /// A query is bound whose rows are locked.
     locks: bool,
+    /// The column of a SELECT list that could not be bound.
+    failed: Option<String>,
     /// What was named, if somebody asks.
     needs: Option<Needs>,
 }
@@ -113,6 +115,7 @@ impl<'b> Binder<'b> {
             depth: 0,
             relations: 0,
             locks: false,
+            failed: None,
             needs: None,
         }
     }

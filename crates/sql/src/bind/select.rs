@@ -511,8 +511,8 @@ impl Binder<'_> {
             }
             other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
         };
-        let typed = self.expression(expr)?;
-        let (expr, data_type) = self.settled(typed)?;
+        let bound = self.expression(expr).and_then(|typed| self.settled(typed));
+        let (expr, data_type) = bound.inspect_err(|_| self.failed = Some(name.clone()))?;
         outputs.push(Output { name, data_type });
         projection.push(expr);
         Ok(())

@@ -9,6 +9,7 @@
 //! - a row that a view WITH CHECK OPTION would not show is refused before it is written.
 
 use super::from::{conjuncts, renamed};
+use super::series::gives_rows;
 use super::{Binder, Output, Source};
 use crate::catalog::{Found, TableRef, find};
 use crate::expression::Expr;
@@ -252,10 +253,11 @@ impl Binder<'_> {
         // Names in a view are those that its maker meant.
         let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
         let entered = crate::temporary::Entered::new(None);
+        self.failed = None;
         let found = self.deeper(|binder| binder.shown(query, name, how));
         drop(entered);
         (self.with, self.scopes) = (with, scopes);
-        found
+        found.map_err(|error| if error.sqlstate() == "55000" { error } else { error.in_view(name, self.failed.as_deref()) })
     }
 
     fn shown(
@@ -312,7 +314,7 @@ impl Binder<'_> {
                 return Err(refuse("Views that return window functions are not automatically updatable."));
             }
             // As a function of one row there is none.
-            Err(error) if error.sqlstate() == "42883" => {
+            Err(error) if error.sqlstate() == "42883" && gives_rows(&select.projection) => {
                 return Err(refuse("Views that return set-returning functions are not automatically updatable."));
             }
             bound => bound?,

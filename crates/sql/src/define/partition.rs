@@ -59,24 +59,25 @@ pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
     check_plain(&name).map(|()| name)
 }
 
-/// The values of a limit; `None` is MAXVALUE.
+/// The values of a limit, which is `what`; `None` is MAXVALUE.
 pub(crate) fn limit_values(
     transaction: &mut Transaction<'static>,
     now: i64,
-    limit: &[&ast::Expr],
+    (what, limit): (&str, &[&ast::Expr]),
     attributes: &TableAttributes,
     columns: &[usize],
 ) -> SqlResult<Vec<Option<Value>>> {
+    if limit.len() > columns.len() {
+        let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let (given, wanted) = (count(limit.len(), "value"), count(columns.len(), "column"));
+        return Err(SqlError::new("42P16", format!("{what} has {given}, and the table is divided by {wanted}")));
+    }
     let mut values = Vec::with_capacity(limit.len());
-    for (at, expr) in limit.iter().enumerate() {
+    for (expr, column) in limit.iter().zip(columns) {
         if matches!(expr, ast::Expr::Identifier(name) if identifier(name) == "maxvalue") {
             values.push(None);
             continue;
         }
-        let Some(column) = columns.get(at) else {
-            let message = format!("a limit of more values than the {} columns by which the table is divided", columns.len());
-            return Err(SqlError::new("42P16", message));
-        };
         let column = &attributes.schema.columns()[*column];
         let said = printed(expr)?;
         let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
@@ -122,7 +123,7 @@ impl Defining<'_> {
     }
 
     fn limit(&mut self, limit: &ast::Expr, attributes: &TableAttributes, columns: &[usize]) -> SqlResult<Option<Vec<u8>>> {
-        let values = limit_values(self.transaction, self.run.now, &listed(limit), attributes, columns)?;
+        let values = limit_values(self.transaction, self.run.now, ("a limit", &listed(limit)), attributes, columns)?;
         let values: Vec<Option<ValueRef<'_>>> = values.iter().map(|value| value.as_ref().map(Value::as_ref)).collect();
         Ok(limit_key(attributes, columns, &values)?)
     }
