@@ -55,6 +55,6 @@ pub use copy::columnar::{ColumnFiles, ColumnFormat, FileColumn, RowTaker};
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
 pub use parse::quoted_where_needed as quoted_name;
-pub use session::{Canceller, CopyStream, Session, Statement, TransactionState};
+pub use session::{Canceller, CopyStream, Notice, Session, Statement, TransactionState};
 pub use system::system_relations;
 pub use utility::{Portion, ReorgWishes, Utilities, Utility, UtilityAnswer, Wanted};

@@ -6,6 +6,8 @@
 mod activity;
 #[path = "sessions/cursors.rs"]
 mod cursors;
+#[path = "sessions/dependents.rs"]
+mod dependents;
 #[path = "sessions/explained.rs"]
 mod explained;
 #[path = "sessions/foreign_keys.rs"]

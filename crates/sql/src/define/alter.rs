@@ -32,7 +32,10 @@ impl Defining<'_> {
         }
         for operation in &alter.operations {
             let table = match TableRef::find(self.transaction, &name) {
-                Err(error) if error.sqlstate() == "42P01" && alter.if_exists => continue,
+                Err(error) if error.sqlstate() == "42P01" && alter.if_exists => {
+                    self.notice(format!("{}, skipping", error.message()));
+                    continue;
+                }
                 found => found?,
             };
             self.alter_one(&table, operation)?;
@@ -46,7 +49,10 @@ impl Defining<'_> {
         let notes = match find_if_any(self.transaction, name)? {
             Some(Found::View(_)) => self.transaction.object(DefinedKind::View, name)?.notes.clone(),
             Some(Found::Table(_)) if is_said => return Err(SqlError::new("42809", format!("\"{name}\" is not a view"))),
-            None if is_said && alter.if_exists => return Ok(Some("ALTER VIEW".into())),
+            None if is_said && alter.if_exists => {
+                self.notice(format!("relation \"{name}\" does not exist, skipping"));
+                return Ok(Some("ALTER VIEW".into()));
+            }
             None if is_said => return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist"))),
             _ => return Ok(None),
         };
@@ -162,6 +168,7 @@ impl Defining<'_> {
         let name = identifier(&definition.name);
         if table.is_visible_name(&name) {
             if if_not_exists {
+                self.notice(format!("column \"{name}\" of relation \"{}\" already exists, skipping", table.name));
                 return Ok(());
             }
             return Err(SqlError::new("42701", format!("column \"{name}\" of relation \"{}\" already exists", table.name)));
@@ -223,7 +230,7 @@ impl Defining<'_> {
     fn drop_column(&mut self, table: &Arc<TableRef>, name: &ast::Ident, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let column = match column_of(table, name) {
             Err(error) if if_exists && error.sqlstate() == "42703" => {
-                drop(error);
+                self.notice(format!("{}, skipping", error.message()));
                 return Ok(());
             }
             found => found?,
@@ -428,10 +435,12 @@ impl Defining<'_> {
             self.drop_referring_to_index(&format!("constraint {name} on table {}", table.name), table, index, cascade)?;
             return self.drop_index_of(table, index);
         }
+        let missing = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
         if if_exists {
+            self.notice(format!("{missing}, skipping"));
             return Ok(());
         }
-        Err(SqlError::new("42704", format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name)))
+        Err(SqlError::new("42704", missing))
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Defining, too_much};
 use crate::bind::Needs;
 use crate::catalog::{Found, TableRef, find_if_any, table_names};
 use crate::parse::{parse_query, short_name};
+use crate::session::Notice;
 use crate::temporary::{Entered, is_temporary};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::split_partition_name;
@@ -87,6 +88,8 @@ impl Defining<'_> {
             let error = SqlError::new("2BP01", message).with_detail(lines.join("\n"));
             return Err(error.with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
+        let object = |line: &String| line.split(" depends on ").next().unwrap_or_default().to_owned();
+        self.cascades(dependents.iter().map(|(_, line)| object(line)).collect());
         for (dependent, _) in dependents {
             match dependent {
                 Dependent::View(name) => self.transaction.drop_object(DefinedKind::View, &name)?,
@@ -109,6 +112,19 @@ impl Defining<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tells what goes with something else.
+    pub(super) fn cascades(&mut self, objects: Vec<String>) {
+        match objects.as_slice() {
+            [] => {}
+            [object] => self.notice(format!("drop cascades to {object}")),
+            objects => {
+                let lines: Vec<String> = objects.iter().map(|object| format!("drop cascades to {object}")).collect();
+                let message = format!("drop cascades to {} other objects", objects.len());
+                self.notices.push(Notice { message, detail: Some(lines.join("\n")) });
+            }
+        }
     }
 
     /// Views that need something of what goes, and views that need these, but for those that go themselves.

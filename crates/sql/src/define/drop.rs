@@ -37,18 +37,30 @@ impl Defining<'_> {
         if matches!(kind, ObjectType::Index | ObjectType::Schema) {
             for name in &all {
                 let dropped = if kind == ObjectType::Index { self.drop_index(name) } else { self.drop_schema(name, cascade) };
-                unless_missing(dropped, if_exists)?;
+                self.unless_missing(dropped, if_exists)?;
             }
             return Ok(tag.into());
         }
         let mut there = Vec::with_capacity(all.len());
         for name in all {
-            if unless_missing(self.find_to_drop(kind, &name), if_exists)? && !there.contains(&name) {
+            let found = self.find_to_drop(kind, &name);
+            if self.unless_missing(found, if_exists)? && !there.contains(&name) {
                 there.push(name);
             }
         }
         self.drop_together(kind, &there, cascade)?;
         Ok(tag.into())
+    }
+
+    /// Was it there? It may be missing where IF EXISTS stands.
+    fn unless_missing(&mut self, done: SqlResult<()>, if_exists: bool) -> SqlResult<bool> {
+        match done {
+            Err(error) if if_exists && matches!(error.sqlstate(), "42P01" | "42704" | "3F000") => {
+                self.notice(format!("{}, skipping", error.message()));
+                Ok(false)
+            }
+            done => done.map(|()| true),
+        }
     }
 
     /// Refuses what is not there, or of another kind.
@@ -208,6 +220,8 @@ impl Defining<'_> {
             let lines: Vec<String> = lines.collect();
             return Err(error.with_detail(lines.join("\n")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
+        let lines = own.iter().flat_map(|(kind, names)| names.iter().map(move |own| format!("{} {own}", kind.to_string().to_lowercase())));
+        self.cascades(lines.collect());
         for (kind, mut names) in own {
             // Sequences that count a column have gone with its table.
             names.retain(|name| kind != ObjectType::Sequence || self.transaction.object(DefinedKind::Sequence, name).is_ok());
@@ -228,7 +242,9 @@ impl Defining<'_> {
         for target in &truncate.table_names {
             let name = object_name(&target.name)?;
             match TableRef::find(self.transaction, &name) {
-                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => {}
+                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => {
+                    self.notice(format!("{}, skipping", error.message()));
+                }
                 found => tables.push(found?),
             }
         }
@@ -256,14 +272,6 @@ impl Defining<'_> {
             self.transaction.truncate_table(part.table.name())?;
         }
         Ok("TRUNCATE TABLE".into())
-    }
-}
-
-/// Was it there? It may be missing where IF EXISTS stands.
-fn unless_missing(done: SqlResult<()>, if_exists: bool) -> SqlResult<bool> {
-    match done {
-        Err(error) if if_exists && matches!(error.sqlstate(), "42P01" | "42704" | "3F000") => Ok(false),
-        done => done.map(|()| true),
     }
 }
 

@@ -19,6 +19,7 @@ impl Defining<'_> {
         let name = self.check_schema(name)?;
         let data_type = data_type.map_or(Ok(DataType::BigInt), crate::bind::types::data_type)?;
         if if_not_exists && self.transaction.object(DefinedKind::Sequence, &name).is_ok() {
+            self.skips("relation", &name);
             return Ok("CREATE SEQUENCE".into());
         }
         self.make_sequence(&name, &data_type, options)?;

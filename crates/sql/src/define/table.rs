@@ -109,7 +109,10 @@ impl Defining<'_> {
             if create.temporary { self.temporary_name(&create.name, create.query.is_some())? } else { self.check_schema(&create.name)? };
         if self.is_taken(&name)? {
             if create.if_not_exists {
-                return Ok("CREATE TABLE".into());
+                // What is wrong with a query is told nevertheless.
+                let filling = create.query.as_ref().map(|query| self.filling(create, query)).transpose()?;
+                self.skips("relation", &name);
+                return Ok(if filling.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" }.into());
             }
             return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));
         }
