@@ -239,6 +239,8 @@ impl Defining<'_> {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
         let going = Going::Column(table.name.clone(), column, table.schema.columns()[column].name.clone());
+        // Nobody makes a view of it from here on.
+        self.say(table, |_| Ok(()))?;
         let views = self.views_on(std::slice::from_ref(&going));
         self.drop_dependents(Some(&going.to_string()), views, cascade)?;
         // As in PostgreSQL, indexes and conditions of the column go with it.
@@ -329,6 +331,8 @@ impl Defining<'_> {
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
                 let data_type = types::data_type(data_type)?;
                 self.refuse_type_of_key(table, column, &data_type)?;
+                // Nobody makes a view of it from here on.
+                self.say(table, |_| Ok(()))?;
                 if let Some((Dependent::View(view), _)) = self.views_on(&[Going::Column(table.name.clone(), column, name.clone())]).first()
                 {
                     let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");

@@ -14,6 +14,7 @@ use crate::temporary::{Entered, is_temporary};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::split_partition_name;
 use pagefold_format::catalog::{Constraint, DefinedKind};
+use sqlparser::ast::Query;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -157,6 +158,19 @@ impl Defining<'_> {
             waiting.extend(next.into_iter().rev());
         }
         found
+    }
+
+    /// Nobody else drops or alters the tables that a new view names, before there is that view.
+    pub(super) fn keep_needed(&mut self, query: &Query) -> SqlResult<()> {
+        let needs = self.bind(|binder| binder.needs_of(|binder| binder.query(query)))?;
+        for name in &needs.relations {
+            if let Some(Found::Table(table)) = find_if_any(self.transaction, name)? {
+                for part in &table.parts {
+                    self.transaction.keep_definition(&part.table)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn needs_of_view(&mut self, text: &str) -> Option<Needs> {

@@ -127,6 +127,7 @@ impl Defining<'_> {
         // It is bound once, so that what is wrong shows now. Others use it: it can name no temporary table.
         let _entered = Entered::new(None);
         let query = crate::parse::parse_query(&text)?;
+        self.keep_needed(&query)?;
         let outputs = self.bind(|binder| binder.query(&query))?.outputs;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;

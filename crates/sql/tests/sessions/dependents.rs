@@ -1,7 +1,9 @@
-//! What goes with something that is dropped: what is told of it.
+//! What goes with something that is dropped: what is told of it, and views that somebody else is about to make.
 
-use super::{database, run};
+use super::{database, fails, run};
 use pagefold_sql::Session;
+use std::thread;
+use std::time::Duration;
 
 /// What is told beside the answer.
 fn told(session: &mut Session, sql: &str) -> Vec<String> {
@@ -46,4 +48,21 @@ fn it_is_told_what_was_there_what_was_not_and_what_went() {
     run(&mut session, "CREATE SCHEMA s");
     run(&mut session, "CREATE TABLE s.t (id INTEGER)");
     assert_eq!(told(&mut session, "DROP SCHEMA s CASCADE"), ["drop cascades to table s.t"]);
+}
+
+#[test]
+fn who_drops_a_table_waits_for_who_makes_a_view_of_it() {
+    for drop in ["DROP TABLE t", "ALTER TABLE t DROP COLUMN a", "ALTER TABLE t ALTER COLUMN a TYPE BIGINT"] {
+        let database = database();
+        let (mut one, mut two) = (database.session(), database.session());
+        run(&mut one, "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)");
+        run(&mut one, "BEGIN");
+        run(&mut one, "CREATE VIEW v AS SELECT a FROM t");
+        let waiting = thread::spawn(move || fails(&mut two, drop));
+        thread::sleep(Duration::from_millis(200));
+        assert!(!waiting.is_finished(), "{drop}");
+        run(&mut one, "COMMIT");
+        assert!(["2BP01", "0A000"].contains(&waiting.join().unwrap()), "{drop}");
+        assert!(run(&mut one, "SELECT a FROM v").is_empty());
+    }
 }
