@@ -96,9 +96,10 @@ impl Shell<'_> {
         let name = words::meant(written);
         let Some(schema) = self.sql.temporary_schema() else { return Ok(name) };
         let own = match name.split_once('.') {
-            None => format!("{schema}.{name}"),
+            // Not what is said to be in the schema `public`.
+            None if !written.contains('.') => format!("{schema}.{name}"),
             Some(("pg_temp", short)) => format!("{schema}.{short}"),
-            Some(_) => return Ok(name),
+            _ => return Ok(name),
         };
         let is_there = self.look(|transaction| Ok(catalog::relations(transaction)?.iter().any(|(known, _)| *known == own)))?;
         Ok(if is_there { own } else { name })
