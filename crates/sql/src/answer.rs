@@ -2,7 +2,7 @@
 
 use crate::bind::Output;
 use crate::execute::{Execution, Operator, given};
-use crate::session::{Done, Fetched, Ran, Session};
+use crate::session::{Done, Fetched, Notice, Ran, Session};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
 use std::sync::Arc;
@@ -79,6 +79,12 @@ impl<'s> Answer<'s> {
         let Fetched { name, outputs, rows } = fetched;
         let rows = Rows::Fetched { name, left: rows };
         Answer { session, outputs, rows, tag: "FETCH".into(), count: 0, counts: true, span, is_done: false }
+    }
+
+    /// What is to be known of the statement beside its answer.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        self.session.notices()
     }
 
     /// Its columns; none of a statement that gives no rows.

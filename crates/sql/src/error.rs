@@ -99,6 +99,15 @@ impl SqlError {
         self
     }
 
+    /// It is in the text of a view, not of the statement: its place there says nothing. The innermost view stays.
+    pub(crate) fn in_view(mut self, view: &str, column: Option<&str>) -> SqlError {
+        self.inner.position = None;
+        self.in_context(|| match column {
+            Some(column) => format!("view \"{view}\", column \"{column}\""),
+            None => format!("view \"{view}\""),
+        })
+    }
+
     /// The first place that is told stays.
     pub(crate) fn at(mut self, line: u64, column: u64) -> SqlError {
         if line > 0 {
@@ -143,7 +152,7 @@ impl SqlError {
         self.inner.hint.as_deref()
     }
 
-    /// Where it was, if that is not in the text of the statement: `COPY t, line 2, column b: "x"`.
+    /// Where it was, if that is not in the text of the statement: `COPY t, line 2, column b: "x"`, `view "v", column "c"`.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.inner.context.as_deref()

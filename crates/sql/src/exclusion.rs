@@ -18,6 +18,16 @@ pub(crate) enum Exclusion {
 }
 
 impl Exclusion {
+    /// As it is written; nothing for what is so without a word.
+    pub(crate) fn words(self) -> Option<&'static str> {
+        match self {
+            Exclusion::NoOthers => None,
+            Exclusion::CurrentRow => Some(" EXCLUDE CURRENT ROW"),
+            Exclusion::Group => Some(" EXCLUDE GROUP"),
+            Exclusion::Ties => Some(" EXCLUDE TIES"),
+        }
+    }
+
     fn mark(self) -> &'static str {
         match self {
             Exclusion::NoOthers => "",

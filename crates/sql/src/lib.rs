@@ -2,7 +2,8 @@
 //!
 //! A [`Database`] gives [`Session`]s. A session runs statements, and gives an [`Answer`] to each: rows that are pulled, or what was done.
 //!
-//! * `parse`: text to a syntax tree (sqlparser); `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
+//! * `parse`: text to a syntax tree (sqlparser); `forms`, `rewrite`, `exclusion`, `partitioning`: what that does not know of statements, window frames and partitions
+//! * `print`: parts of statements as texts that are read again
 //! * `bind`: names and types
 //! * `expression`: typed expressions: how they are made from operands, and evaluated on rows; aggregates
 //! * `catalog`: tables and views as a statement finds them
@@ -32,10 +33,12 @@ mod error;
 mod exclusion;
 mod execute;
 mod expression;
+mod forms;
 mod parse;
 mod partitioning;
 mod plan;
 mod planned;
+mod print;
 mod rewrite;
 mod sequences;
 mod session;
@@ -52,6 +55,6 @@ pub use copy::columnar::{ColumnFiles, ColumnFormat, FileColumn, RowTaker};
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
 pub use parse::quoted_where_needed as quoted_name;
-pub use session::{Canceller, CopyStream, Session, Statement, TransactionState};
+pub use session::{Canceller, CopyStream, Notice, Session, Statement, TransactionState};
 pub use system::system_relations;
 pub use utility::{Portion, ReorgWishes, Utilities, Utility, UtilityAnswer, Wanted};

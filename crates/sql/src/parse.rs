@@ -122,6 +122,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
     let mut places = Places::of(text);
     let mut parsed = Vec::new();
     for mut tokens in tokens(text)?.split(|token| token.token == Token::SemiColon).map(<[TokenWithSpan]>::to_vec) {
+        crate::forms::rewrite(&mut tokens)?;
         crate::rewrite::rewrite(&mut tokens);
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };

@@ -13,11 +13,6 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     match word.as_str() {
         // PostgreSQL's other word for it.
         "abort" => tokens[first].token = Token::make_keyword("ROLLBACK"),
-        "table" => {
-            let span = tokens[first].span;
-            let select = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-            tokens.splice(first..=first, select.map(|token| TokenWithSpan { token, span }));
-        }
         // There is nothing to vacuum: what is left of it is ANALYZE.
         "vacuum" if second.is_some_and(|at| is_word(&tokens[at], &["analyze", "analyse"])) => drop(tokens.drain(..second.unwrap_or(0))),
         "begin" | "start" | "set" => without_deferrable(tokens),
@@ -218,7 +213,6 @@ mod tests {
     #[test]
     fn words_are_rewritten_where_a_statement_begins_with_them() {
         assert_eq!(of("abort"), "ROLLBACK");
-        assert_eq!(of("table t order by 1"), "SELECT * FROM t order by 1");
         assert_eq!(of("vacuum analyze t"), "analyze t");
         assert_eq!(of("vacuum t"), "vacuum t");
         assert_eq!(of("select deferrable, abort from t"), "select deferrable , abort from t");

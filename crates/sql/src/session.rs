@@ -61,6 +61,8 @@ pub struct Session {
     watcher: Watcher,
     /// The schema of its temporary tables, once there was one.
     temporary: Option<Arc<str>>,
+    /// What is to be known of the last statement beside its answer.
+    notices: Vec<Notice>,
 }
 
 /// What a session's transaction is in.
@@ -72,6 +74,15 @@ pub enum TransactionState {
     Open,
     /// A statement in it has failed.
     Failed,
+}
+
+/// What is to be known of a statement that has done what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// In a sentence.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
 }
 
 /// Ends the statement that a session runs, from another thread.
@@ -127,6 +138,7 @@ impl Session {
             read: HashMap::new(),
             watcher: Watcher::default(),
             temporary: None,
+            notices: Vec::new(),
         }
     }
 
@@ -159,7 +171,19 @@ impl Session {
         Ok(looked)
     }
 
-    /// Refuses a change of a table that is to be made without SQL, when a rule of the table or a foreign key forbids it.
+    /// What is to be known of the last statement beside its answer: that something was there already, or went with something else.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The schema of its temporary tables, once it has made one: a name without a schema means what is there first.
+    #[must_use]
+    pub fn temporary_schema(&self) -> Option<&str> {
+        self.temporary.as_deref()
+    }
+
+    /// Refuses a change of a table that is to be made without SQL, when a rule of the table, a foreign key or a view forbids it.
     ///
     /// # Errors
     /// 2BP01 with the name of what forbids it, 42804, 42501.
@@ -167,7 +191,7 @@ impl Session {
         self.look_defining(|defining| defining.check_change(table, change))
     }
 
-    /// Refuses to drop a table or index without SQL when foreign keys rely on it.
+    /// Refuses to drop a table or index without SQL when foreign keys, views or defaults rely on it.
     ///
     /// # Errors
     /// 2BP01 with the names of what forbids it, 42501.
@@ -180,7 +204,7 @@ impl Session {
         let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
         let run =
             Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
-        look(&mut define::Defining { transaction: &mut open.transaction, run })
+        look(&mut define::Defining::new(&mut open.transaction, run))
     }
 
     /// Has it neither a transaction nor anything that was set or prepared?
@@ -251,6 +275,7 @@ impl Session {
 
     fn run_with(&mut self, statement: &Statement, params: &[Value], text: Text<'_>) -> SqlResult<Answer<'_>> {
         self.cancelled.store(false, Ordering::Relaxed);
+        self.notices.clear();
         self.listed.begins(&statement.text, self.clock.monotonic());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
@@ -387,9 +412,10 @@ impl Session {
         open.settle_cursors(&limits)?;
         let savepoint = open.transaction.savepoint();
         let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
-        let mut defining = define::Defining { transaction: &mut open.transaction, run };
+        let mut defining = define::Defining::new(&mut open.transaction, run);
         match defining.define(node) {
             Ok(tag) => {
+                self.notices = defining.notices;
                 self.end_statement()?;
                 Ok(Done { tag, rows: None })
             }

@@ -6,6 +6,8 @@
 mod activity;
 #[path = "sessions/cursors.rs"]
 mod cursors;
+#[path = "sessions/dependents.rs"]
+mod dependents;
 #[path = "sessions/explained.rs"]
 mod explained;
 #[path = "sessions/foreign_keys.rs"]
@@ -403,6 +405,17 @@ fn long_and_deep_statements_end() {
             let done = session.execute(&sql, &[]).and_then(pagefold_sql::Answer::rows).map_err(|e| e.sqlstate());
             assert!(count > 500 || done.is_ok() == operator.starts_with("UNION"), "{operator} {count}: {done:?}");
             assert!(done.is_ok() || done == Err("54001"), "{operator} {count}: {done:?}");
+        }
+    }
+    // What is kept as text is read again as deep as it is.
+    for (number, count) in [300, 3_900].into_iter().enumerate() {
+        let sum = format!("1{}", " + 1".repeat(count));
+        for sql in [
+            format!("CREATE VIEW deep_{number} AS SELECT {sum} AS x"),
+            format!("CREATE TABLE deep_table_{number} (x INTEGER DEFAULT {sum} CHECK (x < {sum}))"),
+        ] {
+            let done = session.execute(&sql, &[]).and_then(pagefold_sql::Answer::rows).map_err(|e| e.sqlstate());
+            assert!(done.is_ok() || ["54000", "54001"].contains(&done.clone().unwrap_err()), "{count}: {done:?}");
         }
     }
     // A condition goes through all of them.

@@ -1,6 +1,6 @@
 //! The files of `tests/slt`: SQL with what comes of it. Each file has a database of its own, in memory.
 //!
-//! Values are written as PostgreSQL's psql does, NULL as `NULL`, an empty text as `(empty)`. `statement error REGEX` looks at `SQLSTATE message`.
+//! Values are written as PostgreSQL's psql does, NULL as `NULL`, an empty text as `(empty)`. `statement error REGEX` looks at `SQLSTATE message`, and DETAIL, CONTEXT and HINT behind it.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,6 +21,12 @@ struct Failed(SqlError);
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.0.sqlstate(), self.0)?;
+        if let Some(detail) = self.0.detail() {
+            write!(f, " DETAIL {}", detail.replace('\n', "; "))?;
+        }
+        if let Some(context) = self.0.context() {
+            write!(f, " CONTEXT {context}")?;
+        }
         if let Some(hint) = self.0.hint() {
             write!(f, " HINT {hint}")?;
         }

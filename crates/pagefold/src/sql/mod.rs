@@ -26,8 +26,8 @@ mod column_files;
 mod utilities;
 
 pub use pagefold_sql::{
-    Analytics, Answer, Canceller, Column, CopyStream, Session, SqlError, SqlResult, Statement, TransactionState, is_system_relation,
-    system_relations,
+    Analytics, Answer, Canceller, Column, CopyStream, Notice, Session, SqlError, SqlResult, Statement, TransactionState,
+    is_system_relation, system_relations,
 };
 
 use crate::row::{IntoValues, Row};

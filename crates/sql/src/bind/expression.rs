@@ -454,6 +454,9 @@ impl Binder<'_> {
             }
             found => found?,
         };
+        if let Some(needs) = &mut self.needs {
+            needs.sequences.insert(name.clone());
+        }
         let numbers = found.notes.sequence().ok_or_else(|| SqlError::new("XX001", format!("sequence \"{name}\" has no numbers")))?;
         self.drawn += 1;
         let sequence = SequenceRef { id: found.object_id, name: name.into(), numbers };

@@ -6,6 +6,7 @@ use super::series::SERIES;
 use super::{Binder, Output, Source, settled};
 use crate::catalog::{self, Found};
 use crate::expression::{Comparison, Expr, Typed, make};
+use crate::forms::without_only;
 use crate::parse::{At, identifier, object_name, parse_query, short_name};
 use crate::plan::{JoinKind, Plan};
 use crate::system::SystemTable;
@@ -178,7 +179,8 @@ impl Binder<'_> {
     }
 
     fn named(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>) -> SqlResult<usize> {
-        let wanted = object_name(name)?;
+        let (name, is_only) = without_only(name);
+        let wanted = object_name(&name)?;
         if name.0.len() == 1
             && let Some(with) = self.with_query(&wanted)
         {
@@ -191,7 +193,14 @@ impl Binder<'_> {
             }
             return self.add(alias, system.name(), system.columns(), Source::Plan(Plan::System(system)));
         }
-        match catalog::find(self.transaction, &wanted)? {
+        let found = catalog::find(self.transaction, &wanted)?;
+        if let Some(needs) = &mut self.needs {
+            needs.relations.insert(wanted.clone());
+        }
+        match found {
+            Found::Table(table) if is_only && table.is_divided() => {
+                Err(SqlError::unsupported(format!("ONLY of \"{wanted}\", which is divided")))
+            }
             Found::Table(table) => {
                 let columns = table_columns(&table);
                 let short = short_name(&wanted).to_owned();
@@ -201,11 +210,12 @@ impl Binder<'_> {
                 let query = parse_query(&text)?;
                 // Names in a view are those that its maker meant: neither WITH nor columns of this statement.
                 let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
-                let entered = crate::temporary::Entered::new(None);
+                let (needs, entered) = (self.needs.take(), crate::temporary::Entered::new(None));
+                self.failed = None;
                 let planned = self.subquery(&query);
                 drop(entered);
-                (self.with, self.scopes) = (with, scopes);
-                let (planned, _) = planned.map_err(|error| error.with_detail(format!("in view \"{wanted}\"")))?;
+                (self.with, self.scopes, self.needs) = (with, scopes, needs);
+                let (planned, _) = planned.map_err(|error| error.in_view(&wanted, self.failed.as_deref()))?;
                 self.add(alias, &wanted, planned.outputs, Source::Plan(planned.plan))
             }
         }

@@ -9,6 +9,7 @@ use super::view_change::{Doing, Target};
 use super::{Binder, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Expr, Typed, make};
+use crate::forms::Overriding;
 use crate::parse::{At, identifier, object_name};
 use crate::plan::Plan;
 use crate::{SqlError, SqlResult};
@@ -71,20 +72,19 @@ impl Filler {
 
 impl Binder<'_> {
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> SqlResult<InsertPlan> {
-        if insert.or.is_some()
-            || insert.ignore
-            || insert.overwrite
-            || insert.partitioned.is_some()
-            || insert.replace_into
-            || !insert.assignments.is_empty()
-        {
+        if insert.or.is_some() || insert.ignore || insert.overwrite || insert.replace_into || !insert.assignments.is_empty() {
             return Err(SqlError::unsupported("this form of INSERT"));
         }
+        let Some(overriding) = Overriding::of(insert) else { return Err(SqlError::unsupported("this form of INSERT")) };
         let ast::TableObject::TableName(name) = &insert.table else { return Err(SqlError::unsupported("INSERT into a function")) };
         let target = self.target(name, Doing::Insert)?;
         let targets = self.target_columns(&target, &insert.columns, insert_width(insert))?;
         let table = Arc::clone(&target.table);
-        let (source, exprs) = self.insert_source(&table, insert, &targets)?;
+        let is_either = |column: &usize| table.rules.identity[*column].is_some_and(|identity| !identity.always);
+        if overriding == Overriding::User && targets.iter().any(is_either) {
+            return Err(SqlError::unsupported("OVERRIDING USER VALUE for a column that is not GENERATED ALWAYS"));
+        }
+        let (source, exprs) = self.insert_source(&table, insert, (&targets, overriding))?;
         let reads_own = source.reads(&table.name) || self.subplans.iter().any(|plan| plan.reads(&table.name));
         let alias = insert.table_alias.as_ref().map_or_else(|| target.name().to_owned(), |alias| identifier(&alias.alias));
         let subqueries = self.subplans.len();
@@ -129,7 +129,12 @@ impl Binder<'_> {
     }
 
     /// The rows of INSERT, and for each column of the table what it gets of them.
-    fn insert_source(&mut self, table: &TableRef, insert: &ast::Insert, targets: &[usize]) -> SqlResult<(Plan, Vec<Expr>)> {
+    fn insert_source(
+        &mut self,
+        table: &TableRef,
+        insert: &ast::Insert,
+        (targets, overriding): (&[usize], Overriding),
+    ) -> SqlResult<(Plan, Vec<Expr>)> {
         let Some(query) = &insert.source else {
             // DEFAULT VALUES
             let exprs = (0..table.schema.len()).map(|column| self.default_of(table, column)).collect::<SqlResult<_>>()?;
@@ -140,19 +145,19 @@ impl Binder<'_> {
             let mut rows = Vec::with_capacity(values.rows.len());
             for row in &values.rows {
                 let row = &row.content;
-                rows.push(self.row_values(table, targets, row, !insert.columns.is_empty())?);
+                rows.push(self.row_values(table, (targets, overriding), row, !insert.columns.is_empty())?);
             }
             let exprs = (0..table.schema.len()).map(Expr::Slot).collect();
             return Ok((Plan::values(rows), exprs));
         }
         let (planned, _) = self.subquery(query)?;
         check_width(planned.outputs.len(), targets, !insert.columns.is_empty())?;
-        let exprs = self.query_values(table, &planned, targets)?;
+        let exprs = self.query_values(table, &planned, (targets, overriding))?;
         Ok((planned.plan, exprs))
     }
 
     /// What each column of the table gets of the rows of a query that are for some of them.
-    fn query_values(&mut self, table: &TableRef, planned: &Query, targets: &[usize]) -> SqlResult<Vec<Expr>> {
+    fn query_values(&mut self, table: &TableRef, planned: &Query, (targets, overriding): (&[usize], Overriding)) -> SqlResult<Vec<Expr>> {
         let mut exprs = Vec::with_capacity(table.schema.len());
         for column in 0..table.schema.len() {
             let data_type = table.schema.columns()[column].data_type;
@@ -165,7 +170,7 @@ impl Binder<'_> {
                 }
                 Some(at) => Given::Value(Typed::of(Expr::Slot(at), planned.outputs[at].data_type)),
             };
-            exprs.push(self.column_value(table, column, given)?);
+            exprs.push(self.column_value(table, column, given, overriding)?);
         }
         Ok(exprs)
     }
@@ -188,7 +193,7 @@ impl Binder<'_> {
     pub(crate) fn fill(&mut self, table: Arc<TableRef>, filler: Filler, targets: &[usize]) -> SqlResult<InsertPlan> {
         let (source, exprs) = match filler {
             Filler::Query(planned) => {
-                let exprs = self.query_values(&table, &planned, targets)?;
+                let exprs = self.query_values(&table, &planned, (targets, Overriding::Nothing))?;
                 (planned.plan, exprs)
             }
             Filler::Rows(rows) => {
@@ -197,7 +202,8 @@ impl Binder<'_> {
                 for row in rows {
                     let mut of_columns: Vec<Given> = (0..width).map(|_| Given::Default).collect();
                     targets.iter().zip(row).for_each(|(target, given)| of_columns[*target] = given);
-                    let row = of_columns.into_iter().enumerate().map(|(column, given)| self.column_value(&table, column, given));
+                    let row = of_columns.into_iter().enumerate();
+                    let row = row.map(|(column, given)| self.column_value(&table, column, given, Overriding::Nothing));
                     values.push(row.collect::<SqlResult<Vec<Expr>>>()?);
                 }
                 (Plan::values(values), (0..width).map(Expr::Slot).collect())
@@ -224,7 +230,13 @@ impl Binder<'_> {
     }
 
     /// What each column of the table has in a row of values for some of them.
-    pub(super) fn row_values(&mut self, table: &TableRef, targets: &[usize], row: &[ast::Expr], are_named: bool) -> SqlResult<Vec<Expr>> {
+    pub(super) fn row_values(
+        &mut self,
+        table: &TableRef,
+        (targets, overriding): (&[usize], Overriding),
+        row: &[ast::Expr],
+        are_named: bool,
+    ) -> SqlResult<Vec<Expr>> {
         check_width(row.len(), targets, are_named)?;
         let mut exprs = Vec::with_capacity(table.schema.len());
         for column in 0..table.schema.len() {
@@ -232,22 +244,25 @@ impl Binder<'_> {
                 None => Given::Default,
                 Some(expr) => self.given(expr)?,
             };
-            exprs.push(self.column_value(table, column, given)?);
+            exprs.push(self.column_value(table, column, given, overriding)?);
         }
         Ok(exprs)
     }
 
-    fn column_value(&mut self, table: &TableRef, column: usize, given: Given) -> SqlResult<Expr> {
+    fn column_value(&mut self, table: &TableRef, column: usize, given: Given, overriding: Overriding) -> SqlResult<Expr> {
         let own = &table.schema.columns()[column];
+        let is_always = table.rules.identity[column].is_some_and(|identity| identity.always);
         match given {
+            Given::Value(_) if is_always && overriding == Overriding::User => self.default_of(table, column),
             Given::Default => self.default_of(table, column),
             Given::Value(_) if table.rules.generated[column].is_some() => {
                 let error = SqlError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", own.name));
                 Err(error.with_detail("It is a generated column.").of_column(&table.name, &own.name))
             }
-            Given::Value(_) if table.rules.identity[column].is_some_and(|identity| identity.always) => {
+            Given::Value(_) if is_always && overriding == Overriding::Nothing => {
                 let error = SqlError::new("428C9", format!("cannot insert a non-DEFAULT value into column \"{}\"", own.name));
-                Err(error.with_detail("It is an identity column defined as GENERATED ALWAYS.").of_column(&table.name, &own.name))
+                let error = error.with_detail("It is an identity column defined as GENERATED ALWAYS.").of_column(&table.name, &own.name);
+                Err(error.with_hint("Use OVERRIDING SYSTEM VALUE to override."))
             }
             Given::Value(typed) => Ok(make::assign(typed, &own.data_type, &own.name, self.params)?.expr),
         }

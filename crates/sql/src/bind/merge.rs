@@ -13,6 +13,7 @@ use super::view_change::{Doing, Target};
 use super::{Binder, NAMELESS, Output, Source};
 use crate::catalog::TableRef;
 use crate::expression::Expr;
+use crate::forms::Overriding;
 use crate::plan::{self, JoinKind, Plan, place};
 use crate::rewrite::{DEFAULTS, NOTHING};
 use crate::{SqlError, SqlResult};
@@ -205,7 +206,7 @@ impl Binder<'_> {
                 let ast::MergeInsertKind::Values(values) = &insert.kind else { return Err(SqlError::unsupported("INSERT ROW")) };
                 let [row] = values.rows.as_slice() else { return Err(SqlError::syntax("MERGE inserts one row for each of the source")) };
                 let targets = self.target_columns(target, &insert.columns, row.content.len())?;
-                MergeAction::Insert(self.row_values(table, &targets, &row.content, !insert.columns.is_empty())?)
+                MergeAction::Insert(self.row_values(table, (&targets, Overriding::Nothing), &row.content, !insert.columns.is_empty())?)
             }
         };
         Ok(MergeClause { when, condition, action })

@@ -13,6 +13,7 @@
 //! * `rules`: defaults, generated columns, CHECK
 //! * `view_change`: views whose rows are changed
 //! * `foreign_key`: other tables that a change has to look at
+//! * `needs`: what a text of the catalog names
 //! * `types`: types as they are written
 //!
 //! Invariants:
@@ -32,6 +33,7 @@ mod grouping;
 pub(crate) mod insert;
 pub(crate) mod merge;
 mod names;
+mod needs;
 pub(crate) mod rules;
 mod scope;
 mod select;
@@ -46,6 +48,7 @@ pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
 pub(crate) use expression::string;
 pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
 pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
+pub(crate) use needs::Needs;
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
 pub(crate) use select::{Distinct, From, Limit, Query, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};
@@ -89,6 +92,10 @@ pub(crate) struct Binder<'b> {
     relations: usize,
     /// A query is bound whose rows are locked.
     locks: bool,
+    /// The column of a SELECT list that could not be bound.
+    failed: Option<String>,
+    /// What was named, if somebody asks.
+    needs: Option<Needs>,
 }
 
 impl<'b> Binder<'b> {
@@ -108,6 +115,8 @@ impl<'b> Binder<'b> {
             depth: 0,
             relations: 0,
             locks: false,
+            failed: None,
+            needs: None,
         }
     }
 

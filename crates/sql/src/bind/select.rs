@@ -455,6 +455,9 @@ impl Binder<'_> {
         } else {
             (None, projection)
         };
+        if let (Some(needs), Some(scope)) = (&mut self.needs, self.scopes.last()) {
+            needs.note_columns(scope);
+        }
         let select = Select { from, conditions, groups, windows, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
         Ok(Query { plan, outputs, unknown })
@@ -508,8 +511,8 @@ impl Binder<'_> {
             }
             other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
         };
-        let typed = self.expression(expr)?;
-        let (expr, data_type) = self.settled(typed)?;
+        let bound = self.expression(expr).and_then(|typed| self.settled(typed));
+        let (expr, data_type) = bound.inspect_err(|_| self.failed = Some(name.clone()))?;
         outputs.push(Output { name, data_type });
         projection.push(expr);
         Ok(())

@@ -15,13 +15,7 @@ pub(super) const SERIES: &str = "generate_series";
 impl Binder<'_> {
     /// The relation of the function in a SELECT list, if there is one.
     pub(super) fn series_of(&mut self, items: &[SelectItem]) -> SqlResult<Option<From>> {
-        let mut found = Vec::new();
-        for item in items {
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                find(expr, &mut found);
-            }
-        }
-        let call = match found.as_slice() {
+        let call = match calls(items).as_slice() {
             [] => return Ok(None),
             [call] => *call,
             _ => return Err(SqlError::unsupported(format!("more than one {SERIES} in a SELECT list"))),
@@ -40,6 +34,21 @@ impl Binder<'_> {
         self.scope().series = Some(relation);
         Ok(Some(From::Relation(relation)))
     }
+}
+
+/// Is there such a function in a SELECT list?
+pub(super) fn gives_rows(items: &[SelectItem]) -> bool {
+    !calls(items).is_empty()
+}
+
+fn calls(items: &[SelectItem]) -> Vec<&ast::Function> {
+    let mut found = Vec::new();
+    for item in items {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            find(expr, &mut found);
+        }
+    }
+    found
 }
 
 /// Finds its calls where they may stand: not in CASE, nor in a subquery, whose SELECT list it is then.

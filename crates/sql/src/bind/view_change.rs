@@ -9,9 +9,11 @@
 //! - a row that a view WITH CHECK OPTION would not show is refused before it is written.
 
 use super::from::{conjuncts, renamed};
+use super::series::gives_rows;
 use super::{Binder, Output, Source};
 use crate::catalog::{Found, TableRef, find};
 use crate::expression::Expr;
+use crate::forms::without_only;
 use crate::parse::{At, identifier, nearest, object_name, parse_query, short_name};
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind, Notes};
@@ -215,8 +217,12 @@ fn parts(query: &ast::Query) -> Result<Parts<'_>, &'static str> {
 impl Binder<'_> {
     /// The table that is changed, by its name or that of a view.
     pub(crate) fn target(&mut self, name: &ast::ObjectName, doing: Doing) -> SqlResult<Target> {
-        let wanted = object_name(name)?;
-        self.target_named(&wanted, doing).at_span(name.span())
+        let (own, is_only) = without_only(name);
+        let target = self.target_named(&object_name(&own)?, doing).at_span(name.span())?;
+        if is_only && target.view.is_none() && target.table.is_divided() {
+            return Err(SqlError::unsupported(format!("ONLY of \"{}\", which is divided", target.table.name)).at_span(name.span()));
+        }
+        Ok(target)
     }
 
     fn target_named(&mut self, name: &str, doing: Doing) -> SqlResult<Target> {
@@ -247,10 +253,11 @@ impl Binder<'_> {
         // Names in a view are those that its maker meant.
         let (with, scopes) = (std::mem::take(&mut self.with), std::mem::take(&mut self.scopes));
         let entered = crate::temporary::Entered::new(None);
+        self.failed = None;
         let found = self.deeper(|binder| binder.shown(query, name, how));
         drop(entered);
         (self.with, self.scopes) = (with, scopes);
-        found
+        found.map_err(|error| if error.sqlstate() == "55000" { error } else { error.in_view(name, self.failed.as_deref()) })
     }
 
     fn shown(
@@ -264,7 +271,8 @@ impl Binder<'_> {
         let checks_below = is_checked || option == Some(CheckOption::Cascaded);
         let (table, below, alias, short) = match from {
             TableFactor::Table { name: own, alias, args: None, sample: None, .. } => {
-                let wanted = object_name(own)?;
+                let (own, _) = without_only(own);
+                let wanted = object_name(&own)?;
                 if crate::system::SystemTable::named(&wanted).is_some() {
                     return Err(refuse("Views that select from a table of the database itself are not automatically updatable."));
                 }
@@ -306,7 +314,7 @@ impl Binder<'_> {
                 return Err(refuse("Views that return window functions are not automatically updatable."));
             }
             // As a function of one row there is none.
-            Err(error) if error.sqlstate() == "42883" => {
+            Err(error) if error.sqlstate() == "42883" && gives_rows(&select.projection) => {
                 return Err(refuse("Views that return set-returning functions are not automatically updatable."));
             }
             bound => bound?,

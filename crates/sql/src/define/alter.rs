@@ -4,19 +4,22 @@
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
 use super::constraint::{first_free, plain_check, plain_unique};
+use super::dependents::{Dependent, Going};
 use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
 use crate::bind::types;
-use crate::catalog::{TableRef, refuse_system};
+use crate::catalog::{Found, TableRef, find_if_any, refuse_system};
 use crate::execute::Execution;
 use crate::expression::Expr;
+use crate::forms::is_of_view;
 use crate::parse::{identifier, new_object_name, object_name};
+use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{IndexChange, TableChange};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
-use pagefold_format::catalog::{Constraint, ConstraintKind};
+use pagefold_format::catalog::{Constraint, ConstraintKind, DefinedKind};
 use pagefold_types::{Column, Direction, Value};
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, ColumnOption, RenameTableNameKind, TableConstraint};
 use std::sync::Arc;
@@ -24,14 +27,54 @@ use std::sync::Arc;
 impl Defining<'_> {
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> SqlResult<String> {
         let name = object_name(&alter.name)?;
+        if let Some(tag) = self.alter_view(&name, alter)? {
+            return Ok(tag);
+        }
         for operation in &alter.operations {
             let table = match TableRef::find(self.transaction, &name) {
-                Err(error) if error.sqlstate() == "42P01" && alter.if_exists => continue,
+                Err(error) if error.sqlstate() == "42P01" && alter.if_exists => {
+                    self.notice(format!("{}, skipping", error.message()));
+                    continue;
+                }
                 found => found?,
             };
             self.alter_one(&table, operation)?;
         }
         Ok("ALTER TABLE".into())
+    }
+
+    /// A view that gets another name, by ALTER VIEW or ALTER TABLE; `None`: it is a table.
+    fn alter_view(&mut self, name: &str, alter: &ast::AlterTable) -> SqlResult<Option<String>> {
+        let is_said = is_of_view(alter);
+        let notes = match find_if_any(self.transaction, name)? {
+            Some(Found::View(_)) => self.transaction.object(DefinedKind::View, name)?.notes.clone(),
+            Some(Found::Table(_)) if is_said => return Err(SqlError::new("42809", format!("\"{name}\" is not a view"))),
+            None if is_said && alter.if_exists => {
+                self.notice(format!("relation \"{name}\" does not exist, skipping"));
+                return Ok(Some("ALTER VIEW".into()));
+            }
+            None if is_said => return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist"))),
+            _ => return Ok(None),
+        };
+        refuse_system(name)?;
+        let [AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) }] = alter.operations.as_slice() else {
+            let what: Vec<String> = alter.operations.iter().map(AlterTableOperation::to_string).collect();
+            return Err(SqlError::unsupported(format!("ALTER VIEW ... {}", what.join(", "))));
+        };
+        let to = self.new_name(name, to)?;
+        self.transaction.drop_object(DefinedKind::View, name)?;
+        self.transaction.create_object(DefinedKind::View, &to, notes).map_err(|error| taken(error, &to))?;
+        Ok(Some(if is_said { "ALTER VIEW" } else { "ALTER TABLE" }.into()))
+    }
+
+    /// A new name without a schema is one in the schema that the old one is in.
+    fn new_name(&mut self, old: &str, to: &ast::ObjectName) -> SqlResult<String> {
+        let to = match old.split_once('.') {
+            Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", new_object_name(to)?),
+            _ => self.check_schema(to)?,
+        };
+        self.refuse_taken(&to)?;
+        Ok(to)
     }
 
     fn alter_one(&mut self, table: &Arc<TableRef>, operation: &AlterTableOperation) -> SqlResult<()> {
@@ -69,12 +112,7 @@ impl Defining<'_> {
                 self.change(table, &[TableChange::RenameColumn { column: table.schema.columns()[column].name.clone(), to }])
             }
             AlterTableOperation::RenameTable { table_name: RenameTableNameKind::To(to) | RenameTableNameKind::As(to) } => {
-                // A new name without a schema is one in the schema of the table.
-                let to = match table.name.split_once('.') {
-                    Some((schema, _)) if to.0.len() == 1 => format!("{schema}.{}", new_object_name(to)?),
-                    _ => self.check_schema(to)?,
-                };
-                self.refuse_taken(&to)?;
+                let to = self.new_name(&table.name, to)?;
                 self.change(table, &[TableChange::Rename(to)])
             }
             AlterTableOperation::AddPartitions { if_not_exists: false, new_partitions } => {
@@ -130,6 +168,7 @@ impl Defining<'_> {
         let name = identifier(&definition.name);
         if table.is_visible_name(&name) {
             if if_not_exists {
+                self.notice(format!("column \"{name}\" of relation \"{}\" already exists, skipping", table.name));
                 return Ok(());
             }
             return Err(SqlError::new("42701", format!("column \"{name}\" of relation \"{}\" already exists", table.name)));
@@ -144,7 +183,7 @@ impl Defining<'_> {
             match &option.option {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => nullable = false,
-                ColumnOption::Default(expr) => default = Some(expr.to_string()),
+                ColumnOption::Default(expr) => default = Some(printed(expr)?),
                 ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
                 ColumnOption::Unique(unique) => is_unique = plain_unique(unique).map(|_| true)?,
                 ColumnOption::ForeignKey(key) => foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
@@ -191,7 +230,7 @@ impl Defining<'_> {
     fn drop_column(&mut self, table: &Arc<TableRef>, name: &ast::Ident, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let column = match column_of(table, name) {
             Err(error) if if_exists && error.sqlstate() == "42703" => {
-                drop(error);
+                self.notice(format!("{}, skipping", error.message()));
                 return Ok(());
             }
             found => found?,
@@ -199,6 +238,11 @@ impl Defining<'_> {
         if table.primary_key.contains(&column) {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
+        let going = Going::Column(table.name.clone(), column, table.schema.columns()[column].name.clone());
+        // Nobody makes a view of it from here on.
+        self.say(table, |_| Ok(()))?;
+        let views = self.views_on(std::slice::from_ref(&going));
+        self.drop_dependents(Some(&going.to_string()), views, cascade)?;
         // As in PostgreSQL, indexes and conditions of the column go with it.
         for index in 0..table.index_count() {
             if table.index_columns(index).iter().any(|(own, _)| *own == column) {
@@ -265,7 +309,7 @@ impl Defining<'_> {
         let name = own.name.clone();
         match operation {
             AlterColumnOperation::SetDefault { value } => {
-                let text = value.to_string();
+                let text = printed(value)?;
                 self.bind(|binder| binder.default_expression(&text, &own.data_type, &own.name))?;
                 self.set_default(table, column, Some(&text))
             }
@@ -287,6 +331,13 @@ impl Defining<'_> {
             AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
                 let data_type = types::data_type(data_type)?;
                 self.refuse_type_of_key(table, column, &data_type)?;
+                // Nobody makes a view of it from here on.
+                self.say(table, |_| Ok(()))?;
+                if let Some((Dependent::View(view), _)) = self.views_on(&[Going::Column(table.name.clone(), column, name.clone())]).first()
+                {
+                    let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");
+                    return Err(error.with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")));
+                }
                 self.change(table, &[TableChange::SetType { column: name, data_type }])
             }
             other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),
@@ -306,7 +357,7 @@ impl Defining<'_> {
     fn add_constraint(&mut self, table: &Arc<TableRef>, constraint: &TableConstraint) -> SqlResult<()> {
         match constraint {
             TableConstraint::Check(check) => {
-                let text = plain_check(check)?.to_string();
+                let text = printed(plain_check(check)?)?;
                 let is_key =
                     |name: &String| (0..table.index_count()).any(|index| table.is_unique(index) && table.index_name(index) == *name);
                 let is_taken = |name: &String| table.rules.has_constraint(name) || is_key(name);
@@ -388,10 +439,12 @@ impl Defining<'_> {
             self.drop_referring_to_index(&format!("constraint {name} on table {}", table.name), table, index, cascade)?;
             return self.drop_index_of(table, index);
         }
+        let missing = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
         if if_exists {
+            self.notice(format!("{missing}, skipping"));
             return Ok(());
         }
-        Err(SqlError::new("42704", format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name)))
+        Err(SqlError::new("42704", missing))
     }
 }
 

@@ -3,13 +3,14 @@
 //! Invariant: nothing is changed here; what has to be locked for a look is given back with the transaction.
 
 use super::Defining;
+use super::dependents::{Dependent, Going};
 use crate::catalog::{Found, TableRef, find_if_any, refuse_system};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::TableChange;
 use pagefold_types::DataType;
 
 impl Defining<'_> {
-    /// Refuses a change of a table that one of its rules, or a foreign key to it, forbids.
+    /// Refuses a change of a table that one of its rules, a foreign key to it, or a view forbids.
     pub(crate) fn check_change(&mut self, name: &str, change: &TableChange) -> SqlResult<()> {
         let Some(Found::Table(table)) = find_if_any(self.transaction, name)? else { return Ok(()) };
         refuse_system(name)?;
@@ -37,6 +38,10 @@ impl Defining<'_> {
                 return needed(&format!("constraint {} of table {}", key.constraint.name, key.child.name));
             }
         }
+        let going = Going::Column(name.to_owned(), at, column.to_owned());
+        if let Some((Dependent::View(view), _)) = self.views_on(&[going]).first() {
+            return needed(&format!("view {view}"));
+        }
         match self.rule_of_column(&table, at)? {
             Some(rule) if table.rules.has_constraint(&rule) => needed(&format!("constraint {rule}")),
             Some(rule) => needed(&format!("generated column {rule}")),
@@ -44,7 +49,7 @@ impl Defining<'_> {
         }
     }
 
-    /// Refuses to drop a table or index on which foreign keys of others rely. What is damaged may go.
+    /// Refuses to drop a table or index on which foreign keys of others, views or defaults rely. What is damaged may go.
     pub(crate) fn check_drop(&mut self, name: &str) -> SqlResult<()> {
         match self.find_dependents(name) {
             Err(error) if matches!(error.sqlstate(), "2BP01" | "42501") => Err(error),
@@ -55,10 +60,12 @@ impl Defining<'_> {
     fn find_dependents(&mut self, name: &str) -> SqlResult<()> {
         if let Some(Found::Table(table)) = find_if_any(self.transaction, name)? {
             refuse_system(name)?;
-            let mut referring = self.referring_to(&table.name)?;
-            referring.retain(|own| own.child.name != table.name);
-            let what = format!("table {name}");
-            return self.drop_referring(&what, &what, &referring, false);
+            let mut dependents = self.keys_on(&table.name, &[])?;
+            let mut going = vec![Going::Table(name.to_owned())];
+            going.extend(self.owned_sequences(name).into_iter().map(Going::Sequence));
+            dependents.extend(self.defaults_on(&going, &[name.to_owned()])?);
+            dependents.extend(self.views_on(&going));
+            return self.drop_dependents(Some(&format!("table {name}")), dependents, false);
         }
         let Ok(index) = self.transaction.index(name) else { return self.refuse_referred_partitioned_index(name) };
         refuse_system(name)?;

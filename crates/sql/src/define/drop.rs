@@ -1,6 +1,8 @@
 //! DROP and TRUNCATE.
 
 use super::Defining;
+use super::dependents::{Dependents, Going};
+use super::foreign_key::Referring;
 use super::sequence::of_default;
 use crate::catalog::{Found, TableRef, find, refuse_system, table_names};
 use crate::parse::object_name;
@@ -27,73 +29,136 @@ impl Defining<'_> {
             ObjectType::Sequence => "DROP SEQUENCE",
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
-        let all = names.iter().map(object_name).collect::<SqlResult<Vec<String>>>()?;
-        for name in &all {
-            match self.drop_one(kind, name, &all, cascade) {
-                Err(error) if if_exists && is_unknown(&error) => {}
-                other => other?,
+        let mut all = names.iter().map(object_name).collect::<SqlResult<Vec<String>>>()?;
+        all.dedup();
+        if kind != ObjectType::Schema {
+            all.iter().try_for_each(|name| refuse_system(name))?;
+        }
+        if matches!(kind, ObjectType::Index | ObjectType::Schema) {
+            for name in &all {
+                let dropped = if kind == ObjectType::Index { self.drop_index(name) } else { self.drop_schema(name, cascade) };
+                self.unless_missing(dropped, if_exists)?;
+            }
+            return Ok(tag.into());
+        }
+        let mut there = Vec::with_capacity(all.len());
+        for name in all {
+            let found = self.find_to_drop(kind, &name);
+            if self.unless_missing(found, if_exists)? && !there.contains(&name) {
+                there.push(name);
             }
         }
+        self.drop_together(kind, &there, cascade)?;
         Ok(tag.into())
     }
 
-    /// `with`: what goes in the same statement.
-    fn drop_one(&mut self, kind: ObjectType, name: &str, with: &[String], cascade: bool) -> SqlResult<()> {
-        if kind != ObjectType::Schema {
-            refuse_system(name)?;
+    /// Was it there? It may be missing where IF EXISTS stands.
+    fn unless_missing(&mut self, done: SqlResult<()>, if_exists: bool) -> SqlResult<bool> {
+        match done {
+            Err(error) if if_exists && matches!(error.sqlstate(), "42P01" | "42704" | "3F000") => {
+                self.notice(format!("{}, skipping", error.message()));
+                Ok(false)
+            }
+            done => done.map(|()| true),
         }
-        match kind {
-            ObjectType::Table => self.drop_table(name, with, cascade),
-            ObjectType::Index => self.drop_index(name),
-            ObjectType::View => self.drop_view(name),
-            ObjectType::Sequence => self.drop_sequence(name),
-            _ => self.drop_schema(name, cascade),
+    }
+
+    /// Refuses what is not there, or of another kind.
+    fn find_to_drop(&mut self, kind: ObjectType, name: &str) -> SqlResult<()> {
+        let (defined, word) = match kind {
+            ObjectType::Table => return self.find_table_to_drop(name),
+            ObjectType::View => (DefinedKind::View, "view"),
+            _ => (DefinedKind::Sequence, "sequence"),
+        };
+        match self.transaction.object(defined, name) {
+            Err(Error::Unknown { .. }) => match find(self.transaction, name) {
+                Ok(found) => Err(is_other(name, word, &found)),
+                Err(_) => Err(SqlError::new("42P01", format!("{word} \"{name}\" does not exist"))),
+            },
+            found => Ok(found.map(drop)?),
         }
+    }
+
+    fn find_table_to_drop(&mut self, name: &str) -> SqlResult<()> {
+        match find(self.transaction, name) {
+            Ok(found @ Found::View(_)) => Err(is_other(name, "table", &found)),
+            Err(error) if error.sqlstate() == "42P01" => Err(SqlError::new("42P01", format!("table \"{name}\" does not exist"))),
+            // One that is damaged can go, too.
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops tables, views or sequences that are there, and what needs them.
+    fn drop_together(&mut self, kind: ObjectType, names: &[String], cascade: bool) -> SqlResult<()> {
+        let mut going = Vec::with_capacity(names.len());
+        let mut dependents = Dependents::new();
+        for name in names {
+            match kind {
+                ObjectType::Table => {
+                    dependents.extend(self.keys_on(name, names)?);
+                    going.push(Going::Table(name.clone()));
+                }
+                ObjectType::View => going.push(Going::View(name.clone())),
+                _ => going.push(Going::Sequence(name.clone())),
+            }
+        }
+        let mut owned = Vec::new();
+        if kind == ObjectType::Table {
+            for name in names {
+                owned.extend(self.owned_sequences(name));
+            }
+        }
+        going.extend(owned.iter().cloned().map(Going::Sequence));
+        dependents.extend(self.defaults_on(&going, names)?);
+        dependents.extend(self.views_on(&going));
+        let what = if names.len() == 1 { going.first().map(Going::to_string) } else { None };
+        self.drop_dependents(what.as_deref(), dependents, cascade)?;
+        for name in names {
+            match kind {
+                ObjectType::Table => self.drop_table(name)?,
+                ObjectType::View => self.transaction.drop_object(DefinedKind::View, name)?,
+                _ => self.transaction.drop_object(DefinedKind::Sequence, name)?,
+            }
+        }
+        owned.iter().try_for_each(|name| match self.transaction.drop_object(DefinedKind::Sequence, name) {
+            Err(Error::Unknown { .. }) => Ok(()),
+            dropped => Ok(dropped?),
+        })
+    }
+
+    /// Foreign keys of others that refer to a table.
+    pub(super) fn keys_on(&mut self, name: &str, but_of: &[String]) -> SqlResult<Dependents> {
+        let Ok(Found::Table(table)) = find(self.transaction, name) else { return Ok(Dependents::new()) };
+        // Nobody makes a foreign key to it from here on.
+        self.say(&table, |_| Ok(()))?;
+        let mut referring = self.referring_to(name)?;
+        referring.retain(|own| own.child.name != name && !but_of.contains(&own.child.name));
+        Ok(Referring::dependents(referring, &format!("table {name}")))
+    }
+
+    /// Sequences of a table's columns.
+    pub(super) fn owned_sequences(&mut self, name: &str) -> Vec<String> {
+        let Ok(Found::Table(table)) = find(self.transaction, name) else { return Vec::new() };
+        table.rules.owned_sequences().filter_map(of_default).collect()
     }
 
     /// What is in a schema, in the order in which it can be dropped; indexes go with their tables.
-    fn objects_of_schema(&self, schema: &str) -> Vec<(ObjectType, String)> {
-        let tables = table_names(self.transaction);
+    fn objects_of_schema(&self, schema: &str) -> [(ObjectType, Vec<String>); 3] {
         let views = self.transaction.object_names(DefinedKind::View);
         let sequences = self.transaction.object_names(DefinedKind::Sequence);
-        let all = [(ObjectType::View, views), (ObjectType::Table, tables), (ObjectType::Sequence, sequences)];
-        let is_own = |name: &String| name.split_once('.').is_some_and(|(own, _)| own == schema);
-        all.into_iter().flat_map(|(kind, names)| names.into_iter().filter(is_own).map(move |name| (kind, name))).collect()
+        let all = [(ObjectType::View, views), (ObjectType::Table, table_names(self.transaction)), (ObjectType::Sequence, sequences)];
+        all.map(|(kind, mut names)| {
+            names.retain(|name| name.split_once('.').is_some_and(|(own, _)| own == schema));
+            (kind, names)
+        })
     }
 
-    fn drop_table(&mut self, name: &str, with: &[String], cascade: bool) -> SqlResult<()> {
+    fn drop_table(&mut self, name: &str) -> SqlResult<()> {
         match find(self.transaction, name) {
-            Ok(Found::Table(table)) => {
-                // Nobody makes a foreign key to it from here on.
-                self.say(&table, |_| Ok(()))?;
-                let mut referring = self.referring_to(name)?;
-                referring.retain(|own| own.child.name != name && !with.contains(&own.child.name));
-                let what = format!("table {name}");
-                self.drop_referring(&what, &what, &referring, cascade)?;
-                // Sequences of its columns go with it.
-                let owned: Vec<String> = table.rules.owned_sequences().filter_map(of_default).collect();
-                if table.is_divided() {
-                    self.transaction.drop_partitioned_table(name)?
-                } else {
-                    self.transaction.drop_table(name)?
-                }
-                for sequence in owned {
-                    match self.drop_sequence(&sequence) {
-                        Err(error) if is_unknown(&error) => {}
-                        dropped => dropped?,
-                    }
-                }
-                Ok(())
-            }
-            Ok(Found::View(_)) => {
-                Err(SqlError::new("42809", format!("\"{name}\" is not a table")).with_hint("Use DROP VIEW to remove a view."))
-            }
+            Ok(Found::Table(table)) if table.is_divided() => Ok(self.transaction.drop_partitioned_table(name)?),
+            Ok(_) => Ok(self.transaction.drop_table(name)?),
             // One that is damaged can go, too.
-            Err(error) if error.sqlstate() == "42P01" => Err(SqlError::new("42P01", format!("table \"{name}\" does not exist"))),
-            Err(error) => match self.transaction.drop_table(name) {
-                Ok(()) => Ok(()),
-                Err(_) => Err(error),
-            },
+            Err(error) => self.transaction.drop_table(name).map_err(|_| error),
         }
     }
 
@@ -136,18 +201,6 @@ impl Defining<'_> {
         Ok(())
     }
 
-    fn drop_view(&mut self, name: &str) -> SqlResult<()> {
-        match self.transaction.drop_object(DefinedKind::View, name) {
-            Err(Error::Unknown { .. }) => match find(self.transaction, name) {
-                Ok(Found::Table(_)) => {
-                    Err(SqlError::new("42809", format!("\"{name}\" is not a view")).with_hint("Use DROP TABLE to remove a table."))
-                }
-                _ => Err(SqlError::new("42P01", format!("view \"{name}\" does not exist"))),
-            },
-            dropped => Ok(dropped?),
-        }
-    }
-
     /// All of a schema of temporary tables.
     pub(crate) fn drop_temporary(&mut self, schema: &str) -> SqlResult<()> {
         self.drop_schema(schema, true)
@@ -158,17 +211,21 @@ impl Defining<'_> {
             return Err(SqlError::new("2BP01", "schema public cannot be dropped"));
         }
         let own = self.objects_of_schema(name);
-        if !own.is_empty() && !cascade {
+        if !cascade && own.iter().any(|(_, names)| !names.is_empty()) {
             let error = SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"));
-            let names: Vec<&str> = own.iter().map(|(_, name)| name.as_str()).collect();
-            return Err(error.with_detail(names.join(", ")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let lines = own.iter().flat_map(|(kind, names)| {
+                let kind = kind.to_string().to_lowercase();
+                names.iter().map(move |own| format!("{kind} {own} depends on schema {name}"))
+            });
+            let lines: Vec<String> = lines.collect();
+            return Err(error.with_detail(lines.join("\n")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        for (kind, own) in own {
-            match self.drop_one(kind, &own, &[], cascade) {
-                // One that counts a column has gone with its table.
-                Err(error) if kind == ObjectType::Sequence && is_unknown(&error) => {}
-                dropped => dropped?,
-            }
+        let lines = own.iter().flat_map(|(kind, names)| names.iter().map(move |own| format!("{} {own}", kind.to_string().to_lowercase())));
+        self.cascades(lines.collect());
+        for (kind, mut names) in own {
+            // Sequences that count a column have gone with its table.
+            names.retain(|name| kind != ObjectType::Sequence || self.transaction.object(DefinedKind::Sequence, name).is_ok());
+            self.drop_together(kind, &names, cascade)?;
         }
         match self.transaction.drop_object(DefinedKind::Schema, name) {
             Err(Error::Unknown { .. }) => Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist"))),
@@ -185,7 +242,9 @@ impl Defining<'_> {
         for target in &truncate.table_names {
             let name = object_name(&target.name)?;
             match TableRef::find(self.transaction, &name) {
-                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => {}
+                Err(error) if error.sqlstate() == "42P01" && truncate.if_exists => {
+                    self.notice(format!("{}, skipping", error.message()));
+                }
                 found => tables.push(found?),
             }
         }
@@ -216,6 +275,11 @@ impl Defining<'_> {
     }
 }
 
-fn is_unknown(error: &SqlError) -> bool {
-    matches!(error.sqlstate(), "42P01" | "42704" | "3F000")
+/// What has the name is of another kind.
+fn is_other(name: &str, wanted: &str, found: &Found) -> SqlError {
+    let (word, kind) = match found {
+        Found::Table(_) => ("TABLE", "table"),
+        Found::View(_) => ("VIEW", "view"),
+    };
+    SqlError::new("42809", format!("\"{name}\" is not a {wanted}")).with_hint(format!("Use DROP {word} to remove a {kind}."))
 }

@@ -3,6 +3,7 @@
 //! Invariant: whoever makes a foreign key, or takes away what one relies on, has both tables as a whole before he looks who refers to whom: nobody else changes rows or definitions of them then.
 
 use super::constraint::{first_free, refuse_characteristics};
+use super::dependents::{Dependent, Dependents};
 use super::{Defining, too_much};
 use crate::bind::foreign_key::{Action, columns_of};
 use crate::catalog::{Found, TableRef, find};
@@ -22,6 +23,15 @@ pub(super) struct Referring {
     pub(super) child: Arc<TableRef>,
     pub(super) constraint: Constraint,
     pub(super) reference: Reference,
+}
+
+impl Referring {
+    /// Foreign keys that go with something they rely on.
+    pub(super) fn dependents(referring: Vec<Referring>, relied_on: &str) -> Dependents {
+        let line =
+            |own: &Referring| format!("constraint {} on table {} depends on {relied_on}", own.constraint.name, short_name(&own.child.name));
+        referring.into_iter().map(|own| (line(&own), own)).map(|(line, own)| (Dependent::Key(Box::new(own)), line)).collect()
+    }
 }
 
 fn number(action: Option<ReferentialAction>) -> u8 {
@@ -216,27 +226,7 @@ impl Defining<'_> {
         Ok(found)
     }
 
-    /// Drops foreign keys that rely on something that goes with `what`, or refuses that.
-    pub(super) fn drop_referring(&mut self, what: &str, relied_on: &str, referring: &[Referring], cascade: bool) -> SqlResult<()> {
-        if !cascade && !referring.is_empty() {
-            let line = |own: &Referring| {
-                format!("constraint {} on table {} depends on {relied_on}", own.constraint.name, short_name(&own.child.name))
-            };
-            let lines: Vec<String> = referring.iter().map(line).collect();
-            let error = SqlError::new("2BP01", format!("cannot drop {what} because other objects depend on it"));
-            return Err(error.with_detail(lines.join("\n")).with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        for own in referring {
-            let child = TableRef::find(self.transaction, &own.child.name)?;
-            self.say(&child, |notes| {
-                let all: Vec<Constraint> = notes.constraints().into_iter().filter(|other| other.name != own.constraint.name).collect();
-                notes.set_constraints(&all).map_err(too_much)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The same for a unique index, unless another one has its columns.
+    /// Drops foreign keys that rely on a unique index, which goes with `what`, or refuses that, unless another one has its columns.
     pub(super) fn drop_referring_to_index(&mut self, what: &str, table: &TableRef, index: usize, cascade: bool) -> SqlResult<()> {
         if !table.is_unique(index) {
             return Ok(());
@@ -253,7 +243,8 @@ impl Defining<'_> {
         self.say(table, |_| Ok(()))?;
         let mut referring = self.referring_to(&table.name)?;
         referring.retain(|own| columns_of(table, &own.reference.columns).is_none_or(|referred| is_same(&referred)));
-        self.drop_referring(what, &format!("index {}", table.index_name(index)), &referring, cascade)
+        let dependents = Referring::dependents(referring, &format!("index {}", table.index_name(index)));
+        self.drop_dependents(Some(what), dependents, cascade)
     }
 
     /// Refuses a type of a column that its foreign keys, or those of others to it, could not be compared with.

@@ -54,6 +54,7 @@ impl Defining<'_> {
         };
         if self.transaction.index(&name).is_ok() {
             if create.if_not_exists {
+                self.skips("relation", &name);
                 return Ok("CREATE INDEX".into());
             }
             return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));

@@ -6,7 +6,7 @@
 //! * `check`: changes that are made without SQL
 //! * `constraint`: what of a constraint there is, and its name
 //! * `foreign_key`: FOREIGN KEY, and what it keeps from going
-//! * `drop`: DROP, TRUNCATE
+//! * `drop`: DROP, TRUNCATE; `dependents`: what needs that which goes
 //! * `sequence`: CREATE SEQUENCE
 //! * `options`: storage parameters
 //! * `partition`: PARTITION BY RANGE, and partitions that come and go
@@ -16,6 +16,7 @@
 mod alter;
 mod check;
 mod constraint;
+mod dependents;
 mod drop;
 mod foreign_key;
 mod index;
@@ -30,7 +31,9 @@ use crate::bind::view_change::{CheckOption, Doing};
 use crate::catalog::TableRef;
 use crate::execute::Run;
 use crate::expression::ParamTypes;
-use crate::parse::{identifier, new_object_name, object_name};
+use crate::parse::{identifier, new_object_name, object_name, short_name};
+use crate::print::printed_query;
+use crate::session::Notice;
 use crate::temporary::Entered;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -60,9 +63,26 @@ fn bound<R>(transaction: &mut Transaction<'static>, bind: impl FnOnce(&mut Binde
 pub(crate) struct Defining<'d> {
     pub(crate) transaction: &'d mut Transaction<'static>,
     pub(crate) run: Run<'d>,
+    /// What is to be known beside the tag.
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl<'d> Defining<'d> {
+    pub(crate) fn new(transaction: &'d mut Transaction<'static>, run: Run<'d>) -> Defining<'d> {
+        Defining { transaction, run, notices: Vec::new() }
+    }
 }
 
 impl Defining<'_> {
+    fn notice(&mut self, message: impl Into<String>) {
+        self.notices.push(Notice { message: message.into(), detail: None });
+    }
+
+    /// IF NOT EXISTS, of what is there.
+    fn skips(&mut self, what: &str, name: &str) {
+        self.notice(format!("{what} \"{}\" already exists, skipping", short_name(name)));
+    }
+
     /// Runs a statement; gives its tag.
     pub(crate) fn define(&mut self, node: &Node) -> SqlResult<String> {
         match node {
@@ -99,7 +119,7 @@ impl Defining<'_> {
         }
         let check = view_options(&view.options)?;
         let name = self.check_schema(&view.name)?;
-        let mut text = view.query.to_string();
+        let mut text = printed_query(&view.query)?;
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
@@ -107,6 +127,7 @@ impl Defining<'_> {
         // It is bound once, so that what is wrong shows now. Others use it: it can name no temporary table.
         let _entered = Entered::new(None);
         let query = crate::parse::parse_query(&text)?;
+        self.keep_needed(&query)?;
         let outputs = self.bind(|binder| binder.query(&query))?.outputs;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;
@@ -129,7 +150,7 @@ impl Defining<'_> {
                 }
                 self.transaction.alter_object(DefinedKind::View, &name, notes)?;
             }
-            Ok(_) if view.if_not_exists => {}
+            Ok(_) if view.if_not_exists => self.skips("relation", &name),
             _ => {
                 self.refuse_taken(&name)?;
                 self.transaction.create_object(DefinedKind::View, &name, notes).map_err(|error| taken(error, &name))?;
@@ -146,7 +167,7 @@ impl Defining<'_> {
         }
         let is_there = name == "public" || self.transaction.object(DefinedKind::Schema, &name).is_ok();
         match (is_there, if_not_exists) {
-            (true, true) => {}
+            (true, true) => self.skips("schema", &name),
             (true, false) => return Err(SqlError::new("42P06", format!("schema \"{name}\" already exists"))),
             _ => {
                 check_plain(&name)?;

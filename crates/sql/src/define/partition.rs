@@ -1,11 +1,13 @@
 //! PARTITION BY RANGE, and partitions that come, go and are exchanged.
 
+use super::dependents::Going;
 use super::options;
 use super::{Defining, bound, check_plain, taken};
 use crate::catalog::TableRef;
 use crate::expression::Env;
 use crate::parse::{identifier, object_name};
 use crate::partitioning::{Mark, arguments};
+use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionSpec, Transaction, limit_key};
@@ -57,26 +59,27 @@ pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
     check_plain(&name).map(|()| name)
 }
 
-/// The values of a limit; `None` is MAXVALUE.
+/// The values of a limit, which is `what`; `None` is MAXVALUE.
 pub(crate) fn limit_values(
     transaction: &mut Transaction<'static>,
     now: i64,
-    limit: &[&ast::Expr],
+    (what, limit): (&str, &[&ast::Expr]),
     attributes: &TableAttributes,
     columns: &[usize],
 ) -> SqlResult<Vec<Option<Value>>> {
+    if limit.len() > columns.len() {
+        let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let (given, wanted) = (count(limit.len(), "value"), count(columns.len(), "column"));
+        return Err(SqlError::new("42P16", format!("{what} has {given}, and the table is divided by {wanted}")));
+    }
     let mut values = Vec::with_capacity(limit.len());
-    for (at, expr) in limit.iter().enumerate() {
+    for (expr, column) in limit.iter().zip(columns) {
         if matches!(expr, ast::Expr::Identifier(name) if identifier(name) == "maxvalue") {
             values.push(None);
             continue;
         }
-        let Some(column) = columns.get(at) else {
-            let message = format!("a limit of more values than the {} columns by which the table is divided", columns.len());
-            return Err(SqlError::new("42P16", message));
-        };
         let column = &attributes.schema.columns()[*column];
-        let said = expr.to_string();
+        let said = printed(expr)?;
         let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
         let env = Env { now, ..Env::EMPTY };
         match expr.evaluate(&env)? {
@@ -120,7 +123,7 @@ impl Defining<'_> {
     }
 
     fn limit(&mut self, limit: &ast::Expr, attributes: &TableAttributes, columns: &[usize]) -> SqlResult<Option<Vec<u8>>> {
-        let values = limit_values(self.transaction, self.run.now, &listed(limit), attributes, columns)?;
+        let values = limit_values(self.transaction, self.run.now, ("a limit", &listed(limit)), attributes, columns)?;
         let values: Vec<Option<ValueRef<'_>>> = values.iter().map(|value| value.as_ref().map(Value::as_ref)).collect();
         Ok(limit_key(attributes, columns, &values)?)
     }
@@ -147,6 +150,10 @@ impl Defining<'_> {
             (Mark::Part | Mark::Rotate, part) => {
                 if mark == Mark::Rotate {
                     self.refuse_referred(table, "rotate a partition of")?;
+                    let whole = self.transaction.partitioned_table(&table.name)?;
+                    if let Some(oldest) = whole.partitions().first() {
+                        self.refuse_read_partition(table, oldest.name())?;
+                    }
                 }
                 let whole = self.transaction.partitioned_table(&table.name)?;
                 let columns = whole.columns().to_vec();
@@ -169,11 +176,24 @@ impl Defining<'_> {
         };
         refuse_undivided(table)?;
         self.refuse_referred(table, "drop a partition of")?;
+        self.refuse_read_partition(table, &identifier(name))?;
         match self.transaction.drop_partition(&table.name, &identifier(name)) {
             Err(Error::Unknown { .. }) => {
                 Err(SqlError::new("42704", format!("partition \"{}\" of table \"{}\" does not exist", identifier(name), table.name)))
             }
             done => Ok(done?),
+        }
+    }
+
+    /// A view may name a partition alone.
+    fn refuse_read_partition(&mut self, table: &TableRef, partition: &str) -> SqlResult<()> {
+        let own = Going::Table(pagefold_engine::database::partition_name(&table.name, partition));
+        match self.views_on(&[own]).into_iter().next() {
+            Some((_, line)) => {
+                let message = format!("cannot drop partition {partition} of table {} because other objects depend on it", table.name);
+                Err(SqlError::new("2BP01", message).with_detail(line))
+            }
+            None => Ok(()),
         }
     }
 

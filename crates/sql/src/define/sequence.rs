@@ -19,6 +19,7 @@ impl Defining<'_> {
         let name = self.check_schema(name)?;
         let data_type = data_type.map_or(Ok(DataType::BigInt), crate::bind::types::data_type)?;
         if if_not_exists && self.transaction.object(DefinedKind::Sequence, &name).is_ok() {
+            self.skips("relation", &name);
             return Ok("CREATE SEQUENCE".into());
         }
         self.make_sequence(&name, &data_type, options)?;
@@ -33,13 +34,6 @@ impl Defining<'_> {
         self.refuse_taken(name)?;
         let made = self.transaction.create_object(DefinedKind::Sequence, name, notes).map_err(|error| taken(error, name))?;
         Ok(made.object_id)
-    }
-
-    pub(super) fn drop_sequence(&mut self, name: &str) -> SqlResult<()> {
-        match self.transaction.drop_object(DefinedKind::Sequence, name) {
-            Err(pagefold_engine::Error::Unknown { .. }) => Err(SqlError::new("42P01", format!("sequence \"{name}\" does not exist"))),
-            dropped => Ok(dropped?),
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Defining, check_plain, taken, too_much};
 use crate::bind::types;
 use crate::catalog::TableRef;
 use crate::parse::{At, identifier, new_object_name};
+use crate::print::printed;
 use crate::temporary;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
@@ -95,7 +96,7 @@ impl Said {
             return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", self.name)));
         }
         let mut constraint = Constraint::new(ConstraintKind::Check, name);
-        constraint.condition = Some(condition.to_string());
+        constraint.condition = Some(printed(condition)?);
         self.constraints.push(constraint);
         Ok(())
     }
@@ -108,7 +109,10 @@ impl Defining<'_> {
             if create.temporary { self.temporary_name(&create.name, create.query.is_some())? } else { self.check_schema(&create.name)? };
         if self.is_taken(&name)? {
             if create.if_not_exists {
-                return Ok("CREATE TABLE".into());
+                // What is wrong with a query is told nevertheless.
+                let filling = create.query.as_ref().map(|query| self.filling(create, query)).transpose()?;
+                self.skips("relation", &name);
+                return Ok(if filling.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" }.into());
             }
             return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));
         }
@@ -187,7 +191,7 @@ impl Defining<'_> {
                     return Err(SqlError::syntax(format!("{which} specified for column \"{name}\" of table \"{}\"", said.name)));
                 }
                 ColumnOption::Default(expr) => {
-                    let text = expr.to_string();
+                    let text = printed(expr)?;
                     self.bind(|binder| binder.default_expression(&text, &data_type, &name))?;
                     said.notes_of(at).default = Some(text);
                 }
@@ -210,7 +214,7 @@ impl Defining<'_> {
                     let always = *generated_as == ast::GeneratedAs::Always;
                     self.count(said, at, always, sequence_options.as_deref().unwrap_or(&[]))?;
                 }
-                ColumnOption::Generated { generation_expr: Some(expr), .. } => said.notes_of(at).generated = Some(expr.to_string()),
+                ColumnOption::Generated { generation_expr: Some(expr), .. } => said.notes_of(at).generated = Some(printed(expr)?),
                 ColumnOption::ForeignKey(key) => said.foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
                 ColumnOption::Collation(name) if name.to_string().trim_matches('"').eq_ignore_ascii_case("C") => {}
                 other => return Err(SqlError::unsupported(format!("the column option {other}")).at_span(definition.name.span)),

@@ -23,7 +23,7 @@ use sqlparser::ast;
 use std::sync::Arc;
 
 /// A query that was bound, with its subqueries and the tables of the database's own that it names.
-struct Filling {
+pub(super) struct Filling {
     filler: Filler,
     subplans: Vec<Plan>,
     system: Vec<&'static SystemTable>,
@@ -38,10 +38,7 @@ impl Defining<'_> {
         options: &[(String, String)],
     ) -> SqlResult<String> {
         let is_typed = has_types(create)?;
-        let filling = self.bind(|binder| {
-            let filler = binder.filler(query, is_typed)?;
-            Ok(Filling { filler, subplans: std::mem::take(&mut binder.subplans), system: std::mem::take(&mut binder.system) })
-        })?;
+        let filling = self.filling(create, query)?;
         if create.temporary {
             crate::temporary::add_name(crate::parse::short_name(name));
         }
@@ -66,6 +63,15 @@ impl Defining<'_> {
             filling => self.fill(table, filling, &columns)?,
         };
         Ok(format!("SELECT {rows}"))
+    }
+
+    /// Binds the query.
+    pub(super) fn filling(&mut self, create: &ast::CreateTable, query: &ast::Query) -> SqlResult<Filling> {
+        let is_typed = has_types(create)?;
+        self.bind(|binder| {
+            let filler = binder.filler(query, is_typed)?;
+            Ok(Filling { filler, subplans: std::mem::take(&mut binder.subplans), system: std::mem::take(&mut binder.system) })
+        })
     }
 
     /// As INSERT does: values are assigned, and rows meet what is said of them.

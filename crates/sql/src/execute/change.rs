@@ -176,7 +176,13 @@ impl Changed {
 /// A row for all columns of the table, which meets all rules.
 fn new_row(plan: &InsertPlan, context: &Context<'_>, source: &[Value]) -> SqlResult<Tuple> {
     let mut row = given_row(plan, context, source)?;
-    follow(&plan.table, &plan.rules, context, &mut row)?;
+    complete(&plan.table, &plan.rules, context, &mut row)?;
+    let env = context.env(&row);
+    meets_constraints(&plan.table, &plan.rules, &env)?;
+    // With ON CONFLICT it may be that it does not come: views are asked of rows that do.
+    if plan.conflict.is_none() {
+        is_let_in(&plan.table, &plan.rules, &env)?;
+    }
     Ok(row)
 }
 
@@ -188,21 +194,36 @@ pub(super) fn given_row(plan: &InsertPlan, context: &Context<'_>, source: &[Valu
 
 /// Computes generated columns, and refuses a row that does not meet a rule.
 pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
-    for (column, expr) in &rules.generated {
-        row[*column] = context.evaluate(expr, row)?;
-    }
-    not_null(table, row.iter().map(Value::as_ref).enumerate())?;
+    complete(table, rules, context, row)?;
     meets_checks(table, rules, &context.env(row))
 }
 
-/// Refuses a row, that of `env`, which does not meet a CHECK.
+/// Computes generated columns, and refuses NULL where it may not be.
+fn complete(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
+    for (column, expr) in &rules.generated {
+        row[*column] = context.evaluate(expr, row)?;
+    }
+    not_null(table, row.iter().map(Value::as_ref).enumerate())
+}
+
+/// Refuses a row, that of `env`, which does not meet a CHECK, or which a view does not let in.
 pub(super) fn meets_checks(table: &TableRef, rules: &RowRules, env: &Env<'_>) -> SqlResult<()> {
+    meets_constraints(table, rules, env)?;
+    is_let_in(table, rules, env)
+}
+
+fn meets_constraints(table: &TableRef, rules: &RowRules, env: &Env<'_>) -> SqlResult<()> {
     for (name, condition) in &rules.checks {
         if condition.evaluate(env)? == Value::Boolean(false) {
             let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
             return Err(SqlError::new("23514", message).with_detail(failing_row(table, env.row)).of_constraint(name, &table.name));
         }
     }
+    Ok(())
+}
+
+/// Refuses a row that a view WITH CHECK OPTION would not show.
+fn is_let_in(table: &TableRef, rules: &RowRules, env: &Env<'_>) -> SqlResult<()> {
     for (view, condition) in &rules.views {
         if condition.evaluate(env)? != Value::Boolean(true) {
             let message = format!("new row violates check option for view \"{view}\"");
@@ -287,6 +308,7 @@ fn insert_or(
             let taken = transaction.insert_unless_taken(&part.table, &values).map_err(|error| of_key(error, table))?;
             match taken {
                 Insertion::Inserted(rid) => {
+                    is_let_in(table, &plan.rules, &context.env(&row))?;
                     touched.insert((number, rid.to_u64()));
                     keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
@@ -294,6 +316,7 @@ fn insert_or(
                 // Another index than the one that was named is an error as ever.
                 Insertion::Taken { index, .. } if conflict.index.is_some_and(|own| part.indexes[own].name() != index.name()) => {
                     insert_one(table, transaction, &row)?;
+                    is_let_in(table, &plan.rules, &context.env(&row))?;
                     keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
                 }

@@ -44,7 +44,7 @@ impl Session {
         let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
         let run =
             Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
-        match (define::Defining { transaction: &mut open.transaction, run }).drop_temporary(schema) {
+        match define::Defining::new(&mut open.transaction, run).drop_temporary(schema) {
             Ok(()) => self.settle(open),
             // What made them was taken back.
             Err(error) if error.sqlstate() == "3F000" => Ok(open.transaction.rollback()?),

@@ -188,7 +188,7 @@ impl Names<'_> {
                 let whole = self.transaction.partitioned_table(&table.name)?;
                 let (attributes, columns) = (table.first().table.attributes().clone(), whole.columns().to_vec());
                 let limit: Vec<&Expr> = at.iter().collect();
-                let values = limit_values(self.transaction, self.now, &limit, &attributes, &columns)?;
+                let values = limit_values(self.transaction, self.now, ("AT", &limit), &attributes, &columns)?;
                 let as_text = |(value, column): (&Option<Value>, &usize)| {
                     value.as_ref().map(|value| to_text(value.as_ref(), &attributes.schema.columns()[*column].data_type))
                 };

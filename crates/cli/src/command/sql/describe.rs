@@ -91,9 +91,23 @@ impl Shell<'_> {
         self.table(&["table", "index"], lines)
     }
 
+    /// The relation that a name means to the session: a temporary one, if there is one of this name.
+    fn meant(&mut self, written: &str) -> Result<String> {
+        let name = words::meant(written);
+        let Some(schema) = self.sql.temporary_schema() else { return Ok(name) };
+        let own = match name.split_once('.') {
+            // Not what is said to be in the schema `public`.
+            None if !written.contains('.') => format!("{schema}.{name}"),
+            Some(("pg_temp", short)) => format!("{schema}.{short}"),
+            _ => return Ok(name),
+        };
+        let is_there = self.look(|transaction| Ok(catalog::relations(transaction)?.iter().any(|(known, _)| *known == own)))?;
+        Ok(if is_there { own } else { name })
+    }
+
     /// One relation.
     pub(super) fn describe(&mut self, written: &str) -> Result<()> {
-        let name = words::meant(written);
+        let name = self.meant(written)?;
         let found = self.look(|transaction| {
             if let Some(found) = catalog::table(transaction, &name)? {
                 let keys = Writer::new(transaction).foreign_keys(&found)?;
@@ -144,11 +158,13 @@ impl Shell<'_> {
 
     /// Definitions as SQL.
     pub(super) fn schema(&mut self, pattern: Option<&str>) -> Result<()> {
+        let meant = pattern.map(|pattern| self.meant(pattern)).transpose()?;
+        let temporary = meant.filter(|name| catalog::is_temporary_relation(name));
         let statements = self.look(|transaction| match pattern {
             None => Writer::new(transaction).all(),
             Some(pattern) => {
-                let names =
-                    catalog::relations(transaction)?.into_iter().map(|(name, _)| name).filter(|name| is_wanted(Some(pattern), name));
+                let is_wanted = |name: &String| temporary.as_ref().map_or_else(|| is_wanted(Some(pattern), name), |own| own == name);
+                let names = catalog::relations(transaction)?.into_iter().map(|(name, _)| name).filter(is_wanted);
                 let names: Vec<String> = names.collect();
                 let mut writer = Writer::new(transaction);
                 let mut statements = Vec::new();

@@ -330,6 +330,10 @@ impl<'s> Shell<'s> {
             while answer.next_row()?.is_some() {}
             let count = answer.count();
             let tag = answer.tag()?;
+            for notice in self.sql.notices() {
+                self.bars.0.clear();
+                let _ = writeln!(std::io::stderr(), "{}", report::notice(notice));
+            }
             self.has_defined |= !counts;
             return self.tell_tag(&tag, counts.then_some(count)).map_err(Stop::Other);
         }

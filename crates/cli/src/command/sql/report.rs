@@ -2,11 +2,19 @@
 
 use super::format::shown;
 use super::pieces::Piece;
-use pagefold::sql::SqlError;
+use pagefold::sql::{Notice, SqlError};
 use unicode_width::UnicodeWidthStr;
 
 /// Characters of a line that are shown before and behind a place.
 const AROUND: usize = 60;
+
+/// What is to be known of a statement that has done what it says.
+pub(super) fn notice(notice: &Notice) -> String {
+    match &notice.detail {
+        Some(detail) => format!("NOTICE: {}\nDETAIL: {detail}", notice.message),
+        None => format!("NOTICE: {}", notice.message),
+    }
+}
 
 /// For a script: `FILE:LINE: SQLSTATE message`, with DETAIL, HINT and CONTEXT on lines of their own.
 pub(super) fn in_script(source: &str, piece: &Piece, error: &SqlError) -> String {
