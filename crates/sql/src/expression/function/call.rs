@@ -2,7 +2,7 @@
 
 use super::Apply::{Strict, Values};
 use super::number::Rounding;
-use super::{Apply, format, general, immutable, interval, number, number_template, pattern, template, text, time};
+use super::{Apply, format, general, hidden, immutable, interval, number, number_template, pattern, template, text, time};
 use crate::expression::types::{self, Context, TEXT, castable};
 use crate::expression::{ParamTypes, Typed, arithmetic, make};
 use crate::{SqlError, SqlResult};
@@ -255,8 +255,14 @@ fn of_any_number(name: &'static str, all: Vec<Typed>, params: &ParamTypes, refus
         "concat_ws" if all.len() < 2 => Err(refused),
         _ => {
             // Values of any type, as texts.
-            let texts: SqlResult<Vec<_>> =
-                all.into_iter().map(|typed| Ok(make::cast(make::settle(typed, params)?, TEXT, params)?.expr)).collect();
+            let texts = all.into_iter().map(|typed| {
+                let typed = make::settle(typed, params)?;
+                let is_truth = typed.data_type == Some(BOOLEAN);
+                let text = make::cast(typed, TEXT, params)?;
+                // Where values are written, unlike in a cast, a truth value is one letter.
+                Ok(if is_truth { immutable("left", Strict(text::left), vec![text.expr, hidden(1)], TEXT) } else { text }.expr)
+            });
+            let texts: SqlResult<Vec<_>> = texts.collect();
             let body = match name {
                 "concat" => text::concat,
                 "format" => format::format,

@@ -121,7 +121,7 @@ impl Template {
             return Err(unusable("cannot use \"S\"/\"PL\"/\"MI\"/\"SG\" and \"PR\" together"));
         }
         let others = template.pieces.iter().any(|piece| !matches!(piece, Piece::Nine | Piece::Zero | Piece::Point));
-        if template.scientific && (others || template.in_brackets || template.roman.is_some()) {
+        if template.scientific && (others || template.tight || template.in_brackets || template.roman.is_some()) {
             return Err(unusable("\"EEEE\" is incompatible with other formats"));
         }
         Ok(template)
@@ -130,12 +130,12 @@ impl Template {
     /// `digits` are those before the point, without zeros that nobody needs, and those behind it, as many as the template has.
     fn put(&self, is_negative: bool, digits: &str, fraction: &str) -> String {
         let wanted = self.before;
-        let is_too_long = digits.len() > wanted && digits != "0" || digits.len() > wanted.max(1);
+        let is_too_long = digits.len() > wanted;
         // A zero before the point is left out where nothing asks for one.
         let has_zero = self.pieces.contains(&Piece::Zero);
-        let hides_zero = digits == "0" && self.behind > 0 && !has_zero;
+        let mut hides_zero = digits == "0" && self.behind > 0 && !has_zero;
         let own = if is_too_long { wanted } else { digits.len() };
-        let has_place = self.pieces.iter().any(|piece| matches!(piece, Piece::Sign | Piece::Minus | Piece::Plus | Piece::Either));
+        let has_place = self.pieces.iter().any(|piece| matches!(piece, Piece::Sign | Piece::Minus | Piece::Either));
         let own_sign = match (has_place || self.in_brackets, is_negative) {
             (false, true) => "-",
             (false, false) if self.tight => "",
@@ -151,7 +151,10 @@ impl Template {
         } else {
             fraction.len()
         };
-        let first_digit = self.pieces.iter().position(|piece| matches!(piece, Piece::Nine | Piece::Zero | Piece::Point));
+        // Something has to be left.
+        hides_zero &= kept > 0;
+        // A sign before the point stands behind the number where no digit does.
+        let first_digit = self.pieces.iter().position(|piece| matches!(piece, Piece::Nine | Piece::Zero)).filter(|_| wanted > 0);
         let sign_first =
             self.pieces.iter().position(|piece| *piece == Piece::Sign).zip(first_digit).is_some_and(|(sign, digit)| sign < digit);
         let anchored = match (sign_first, self.in_brackets, is_negative) {
@@ -174,7 +177,7 @@ impl Template {
                 out.push_str(anchored);
             }
         };
-        let mut has_point = false;
+        let (mut has_point, mut ends_with_sign) = (false, false);
         for piece in &self.pieces {
             match piece {
                 Piece::Nine | Piece::Zero if has_point => {
@@ -199,27 +202,33 @@ impl Template {
                     }
                     place += 1;
                 }
-                Piece::Point => {
+                // Without digits behind it it is not written.
+                Piece::Point if self.behind > 0 => {
                     begin(&mut out, &mut has_begun);
                     has_point = true;
                     out.push('.');
                 }
+                Piece::Point => has_point = true,
                 Piece::Comma if has_begun || in_zeros => out.push(','),
                 Piece::Comma if self.tight => {}
                 Piece::Comma => out.push(' '),
                 Piece::Sign if sign_first => {}
+                Piece::Sign if wanted == 0 && !has_point => ends_with_sign = true,
                 Piece::Sign | Piece::Either => out.push(if is_negative { '-' } else { '+' }),
                 Piece::Minus if is_negative => out.push('-'),
                 Piece::Plus if !is_negative => out.push('+'),
                 Piece::Minus | Piece::Plus if self.tight => {}
                 Piece::Minus | Piece::Plus => out.push(' '),
-                Piece::Ordinal { upper } if !is_negative && !has_point => {
+                Piece::Ordinal { upper } if !is_negative && !has_point && !is_too_long => {
                     let ending = super::template::ordinal_ending(digits.parse().unwrap_or(0));
                     out.push_str(&if *upper { ending.to_uppercase() } else { ending.to_owned() });
                 }
                 Piece::Ordinal { .. } => {}
                 Piece::Text(text) => out.push_str(text),
             }
+        }
+        if ends_with_sign {
+            out.push(if is_negative { '-' } else { '+' });
         }
         match (self.in_brackets, is_negative, self.tight) {
             (true, true, _) => out.push('>'),
@@ -275,7 +284,7 @@ fn parts(number: &Datum<'_>, scale: i8, behind: usize, shift: usize) -> SqlResul
         _ => {
             let value = number.double() * 10_f64.powi(shift.into());
             let text = format!("{:.places$}", value.abs());
-            (value < 0.0 && text.bytes().any(|b| (b'1'..=b'9').contains(&b)), text.replace('.', ""))
+            (value < 0.0, text.replace('.', ""))
         }
     };
     let (whole, fraction) = digits.split_at(digits.len() - places);
@@ -312,7 +321,7 @@ fn written<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
             let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             (mantissa.to_owned(), exponent.parse::<i32>().unwrap_or(0))
         };
-        let sign = if mantissa.starts_with('-') || template.tight { "" } else { " " };
+        let sign = if mantissa.starts_with('-') { "" } else { " " };
         format!("{sign}{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
     } else if let Some(small) = template.roman {
         let (is_negative, whole, _) = parts(&number, scale, 0, 0)?;

@@ -107,16 +107,12 @@ fn bracketed(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut Stri
                 out.push(']');
                 return Ok(());
             }
-            '[' if rest.peek() == Some(&':') => {
-                // A class by its name, up to its own end.
-                out.push('[');
-                while let Some(c) = rest.next() {
-                    out.push(c);
-                    if c == ':' && rest.peek() == Some(&']') {
-                        break;
-                    }
+            '[' if rest.next_if_eq(&':').is_some() => {
+                let name: String = std::iter::from_fn(|| rest.next_if(char::is_ascii_alphabetic)).collect();
+                if rest.next() != Some(':') || rest.next() != Some(']') {
+                    return Err(invalid("invalid character class"));
                 }
-                out.extend(rest.next());
+                out.push_str(class(&name)?);
             }
             ']' | '[' | '&' | '~' => out.extend(['\\', c]),
             '-' if rest.peek() == Some(&'-') => out.push_str(r"\-"),
@@ -126,6 +122,26 @@ fn bracketed(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut Stri
         is_first = false;
     }
     Err(invalid("brackets [] not balanced"))
+}
+
+/// A class of characters by its name, within brackets.
+fn class(name: &str) -> SqlResult<&'static str> {
+    Ok(match name {
+        "alpha" => r"\p{L}",
+        "alnum" => r"\p{L}\p{N}",
+        "upper" => r"\p{Lu}",
+        "lower" => r"\p{Ll}",
+        "digit" => "0-9",
+        "space" => r"\s",
+        "word" => r"\w",
+        "blank" => r" \t",
+        "punct" => "[:punct:]",
+        "xdigit" => "[:xdigit:]",
+        "cntrl" => "[:cntrl:]",
+        "graph" => "[:graph:]",
+        "print" => "[:print:]",
+        _ => return Err(invalid("invalid character class")),
+    })
 }
 
 /// The pattern of SIMILAR TO as one of these: it is about the whole text.
@@ -182,15 +198,41 @@ fn ready(pattern: &str, flags: Flags) -> SqlResult<Rc<Regex>> {
     })
 }
 
-/// The text from a character on, counted from 1, as an offset.
-fn start(text: &str, arguments: &[Datum<'_>], at: usize, name: &str) -> SqlResult<usize> {
+/// Where the character of a number is, from 1, as an offset; `None` behind the end.
+fn start(text: &str, arguments: &[Datum<'_>], at: usize, name: &str) -> SqlResult<Option<usize>> {
     match arguments.get(at).map_or(1, Datum::int) {
         from if from < 1 => Err(SqlError::new("22023", format!("invalid value for parameter \"start\" of {name}: {from}"))),
         from => {
             let skipped = usize::try_from(from - 1).unwrap_or(usize::MAX);
-            Ok(text.char_indices().nth(skipped).map_or(text.len(), |(offset, _)| offset))
+            Ok(text.char_indices().map(|(offset, _)| offset).chain([text.len()]).nth(skipped))
         }
     }
+}
+
+/// The places that a pattern has in a text, from an offset on. One that is empty may follow right behind another.
+struct Places<'t> {
+    pattern: Rc<Regex>,
+    text: &'t str,
+    /// `None` at the end.
+    next: Option<usize>,
+}
+
+impl<'t> Iterator for Places<'t> {
+    type Item = Captures<'t>;
+
+    fn next(&mut self) -> Option<Captures<'t>> {
+        let found = self.pattern.captures_at(self.text, self.next?);
+        let whole = found.as_ref().and_then(|groups| groups.get(0));
+        self.next = whole.and_then(|whole| {
+            let behind = self.text[whole.end()..].chars().next().map_or(1, char::len_utf8);
+            Some(if whole.is_empty() { whole.end() + behind } else { whole.end() }).filter(|next| *next <= self.text.len())
+        });
+        found
+    }
+}
+
+fn places<'t>(pattern: &str, flags: Flags, text: &'t str, from: Option<usize>) -> SqlResult<Places<'t>> {
+    Ok(Places { pattern: ready(pattern, flags)?, text, next: from })
 }
 
 /// Which of the places is meant, from 1.
@@ -231,7 +273,7 @@ pub(super) fn part<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum
 pub(super) fn count<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     let (text, flags) = (text_of(arguments, 0), Flags::read(text_of(arguments, 3), false)?);
     let from = start(text, arguments, 2, "regexp_count")?;
-    let count = ready(text_of(arguments, 1), flags)?.find_iter(&text[from..]).count();
+    let count = places(text_of(arguments, 1), flags, text, from)?.count();
     Ok(Datum::from_int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
@@ -240,9 +282,8 @@ pub(super) fn nth<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<
     let (text, flags) = (text_of(arguments, 0), Flags::read(text_of(arguments, 4), false)?);
     let from = start(text, arguments, 2, "regexp_substr")?;
     let (number, group) = (ordinal(arguments, 3, 1, "n")?, if arguments.len() > 5 { ordinal(arguments, 5, 0, "subexpr")? } else { 0 });
-    let pattern = ready(text_of(arguments, 1), flags)?;
-    let found = pattern.captures_iter(&text[from..]).nth(number - 1).and_then(|groups| groups.get(group));
-    let range = found.map(|found| from + found.start()..from + found.end());
+    let found = places(text_of(arguments, 1), flags, text, from)?.nth(number - 1).and_then(|groups| groups.get(group));
+    let range = found.map(|found| found.range());
     Ok(range.map_or(Datum::NULL, |range| take(arguments, 0).cut(range)))
 }
 
@@ -256,10 +297,9 @@ pub(super) fn place<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datu
         return Err(SqlError::new("22023", format!("invalid value for parameter \"endoption\": {behind}")));
     }
     let group = if arguments.len() > 6 { ordinal(arguments, 6, 0, "subexpr")? } else { 0 };
-    let pattern = ready(text_of(arguments, 1), flags)?;
-    let found = pattern.captures_iter(&text[from..]).nth(number - 1).and_then(|groups| groups.get(group));
+    let found = places(text_of(arguments, 1), flags, text, from)?.nth(number - 1).and_then(|groups| groups.get(group));
     let at = found.map_or(0, |found| {
-        let offset = from + if behind == 1 { found.end() } else { found.start() };
+        let offset = if behind == 1 { found.end() } else { found.start() };
         i64::try_from(text[..offset].chars().count()).map_or(i64::MAX, |before| before + 1)
     });
     Ok(Datum::from_int(at))
@@ -275,7 +315,7 @@ pub(super) fn replace<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Da
         );
     }
     let flags = Flags::read(letters, true)?;
-    replaced(arguments, 0, if flags.all { 0 } else { 1 }, flags)
+    replaced(arguments, Some(0), if flags.all { 0 } else { 1 }, flags)
 }
 
 /// regexp_replace(text, pattern, replacement, start [, N [, flags]]): the Nth place, or with 0 all.
@@ -287,19 +327,18 @@ pub(super) fn replace_from<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResu
 }
 
 /// `number`: which place, from 1; 0: all.
-fn replaced<'a>(arguments: &[Datum<'_>], from: usize, number: usize, flags: Flags) -> SqlResult<Datum<'a>> {
+fn replaced<'a>(arguments: &[Datum<'_>], from: Option<usize>, number: usize, flags: Flags) -> SqlResult<Datum<'a>> {
     let (text, with) = (text_of(arguments, 0), text_of(arguments, 2));
-    let pattern = ready(text_of(arguments, 1), flags)?;
-    let (mut out, mut copied) = (text[..from].to_owned(), from);
-    for (at, groups) in pattern.captures_iter(&text[from..]).enumerate() {
-        if number > 0 && at + 1 != number {
+    let (mut out, mut copied) = (String::new(), 0);
+    for (at, groups) in (1..).zip(places(text_of(arguments, 1), flags, text, from)?) {
+        if number > 0 && at < number {
             continue;
         }
         let Some(whole) = groups.get(0) else { continue };
-        out.push_str(&text[copied..from + whole.start()]);
+        out.push_str(&text[copied..whole.start()]);
         put_replacement(with, &groups, &mut out);
         check_length(out.len())?;
-        copied = from + whole.end();
+        copied = whole.end();
         if number > 0 {
             break;
         }

@@ -2,10 +2,10 @@
 //!
 //! A template is a list of fields, and of text that stands for itself. A field is the longest name that fits; names in capitals, small letters or one capital say how words are written.
 //!
-//! Invariant: what a template does not name is that of 1 January of the year 1, at midnight, when a text is read; zones are UTC, as that of all sessions.
+//! Invariant: what a text does not say is that of 1 January of the year before the first, at midnight, as in PostgreSQL; zones are UTC, as that of all sessions.
 
 use super::internal::check_length;
-use super::{Apply, Body, Function, immutable, int, interval_of, text_of};
+use super::{Apply, Body, Function, hidden, immutable, int, interval_of, text_of};
 use crate::expression::calendar::{self, Field as Part};
 use crate::expression::datum::Datum;
 use crate::expression::read::shown;
@@ -220,13 +220,15 @@ struct Moment {
     days: Option<i64>,
     /// Since midnight; of spans all of it.
     micros: i64,
+    /// What time it is where: of the type with a time zone.
+    has_zone: bool,
 }
 
 impl Moment {
-    fn of(micros: i64) -> Moment {
+    fn of(micros: i64, has_zone: bool) -> Moment {
         let (days, micros) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
         let (year, month, day) = civil_from_days(days);
-        Moment { year, month: month.into(), day: day.into(), days: Some(days), micros }
+        Moment { year, month: month.into(), day: day.into(), days: Some(days), micros, has_zone }
     }
 
     fn part(&self, part: Part) -> Option<i64> {
@@ -257,6 +259,7 @@ impl Moment {
             Field::WeekOfMonth => ((self.day - 1) / 7 + 1, 1),
             Field::WeekOfYear => ((self.part(Part::DayOfYear)? - 1) / 7 + 1, 2),
             Field::IsoWeek => (self.part(Part::Week)?, 2),
+            Field::Century if self.days.is_none() => (self.year / 100, 2),
             Field::Century => (self.part(Part::Century)?, 2),
             Field::Julian => (self.part(Part::Julian)?, 1),
             Field::Quarter => ((self.month - 1) / 3 + 1, 1),
@@ -278,7 +281,7 @@ impl Moment {
                 (if is_late { ["PM", "P.M."] } else { ["AM", "A.M."] }[usize::from(dots)], 0)
             }
             Field::Era { dots } => (if self.year <= 0 { ["BC", "B.C."] } else { ["AD", "A.D."] }[usize::from(dots)], 0),
-            Field::Zone if self.days.is_some() => ("UTC", 0),
+            Field::Zone if self.days.is_some() => (if self.has_zone { "UTC" } else { "" }, 0),
             Field::ZoneOffset | Field::ZoneHours if self.days.is_some() => ("+00", 0),
             Field::ZoneMinutes if self.days.is_some() => ("00", 0),
             _ => return None,
@@ -340,24 +343,29 @@ pub(super) fn ordinal_ending(number: i128) -> &'static str {
 
 /// to_char(moment, template), of a DATE, TIMESTAMP or INTERVAL
 pub(super) fn to_char(of: Typed, template: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    const MOMENT: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
+    let with_zone = matches!(of.data_type, Some(DataType::Timestamp { with_zone: true, .. }));
     let template = make::coerce(template, &types::TEXT, params)?;
     let (of, body): (Typed, Body) = match of.data_type {
         Some(DataType::Interval) => (of, of_interval),
-        _ => (make::cast(of, MOMENT, params)?, of_moment),
+        _ => (make::cast(of, DataType::Timestamp { unit: TimeUnit::Micro, with_zone }, params)?, of_moment),
     };
-    Ok(immutable("to_char", Apply::Strict(body), vec![of.expr, template.expr], types::TEXT))
+    Ok(immutable("to_char", Apply::Strict(body), vec![of.expr, template.expr, hidden(i64::from(with_zone))], types::TEXT))
+}
+
+/// An empty template gives NULL.
+fn written<'a>(moment: &Moment, template: &str) -> SqlResult<Datum<'a>> {
+    if template.is_empty() { Ok(Datum::NULL) } else { moment.put(template).map(Datum::from_text) }
 }
 
 fn of_moment<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    Moment::of(int(arguments, 0)).put(text_of(arguments, 1)).map(Datum::from_text)
+    written(&Moment::of(int(arguments, 0), int(arguments, 2) != 0), text_of(arguments, 1))
 }
 
 fn of_interval<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     let interval = interval_of(arguments, 0);
     let (months, days) = (i64::from(interval.months), i64::from(interval.days));
-    let moment = Moment { year: months / 12, month: months % 12, day: days, days: None, micros: interval.micros };
-    moment.put(text_of(arguments, 1)).map(Datum::from_text)
+    let moment = Moment { year: months / 12, month: months % 12, day: days, days: None, micros: interval.micros, has_zone: false };
+    written(&moment, text_of(arguments, 1))
 }
 
 /// What is read of a text.
@@ -367,10 +375,15 @@ struct Read {
     month: Option<i64>,
     day: Option<i64>,
     day_of_year: Option<i64>,
+    week_of_month: Option<i64>,
+    week_of_year: Option<i64>,
     julian: Option<i64>,
     century: Option<i64>,
+    /// The last two digits of the year.
+    of_century: Option<i64>,
     iso: [Option<i64>; 3],
     hour: i64,
+    hour_is_said: bool,
     minute: i64,
     second: i64,
     second_of_day: i64,
@@ -385,6 +398,10 @@ struct Read {
 fn invalid(text: &str, name: &str) -> SqlError {
     let found: String = text.chars().take(10).collect();
     SqlError::new("22007", format!("invalid value \"{}\" for \"{name}\"", shown(&found)))
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new("22008", format!("date/time field value out of range: \"{}\"", shown(text)))
 }
 
 fn name_of(field: Field) -> &'static str {
@@ -427,6 +444,10 @@ impl Read {
                 }
                 Piece::Field { field, ordinal, .. } => {
                     rest = rest.trim_start();
+                    // A text may end before its template.
+                    if rest.is_empty() {
+                        break;
+                    }
                     // Digits that follow each other are as many as the field has.
                     let is_followed = matches!(pieces.get(at + 1), Some(Piece::Field { field, .. }) if is_numeric(*field));
                     rest = read.field(*field, rest, is_followed)?;
@@ -467,8 +488,8 @@ impl Read {
                 let count = text.bytes().take(if is_followed { wanted.into() } else { 18 }).take_while(u8::is_ascii_digit).count();
                 let (value, rest) = number(text, count, field)?;
                 // As many digits as there are: .5 is half a second.
-                let scale = 6 - i32::try_from(count).unwrap_or(6);
-                (if scale >= 0 { value * 10_i64.pow(scale.unsigned_abs()) } else { value / 10_i64.pow(scale.unsigned_abs()) }, rest)
+                let scale = u32::try_from(6 - i64::try_from(count).unwrap_or(7)).map_err(|_| out_of_range(text))?;
+                (value * 10_i64.pow(scale), rest)
             }
             Field::DayOfYear | Field::IsoDayOfYear => number(text, digits(3), field)?,
             Field::SecondOfDay => number(text, digits(5), field)?,
@@ -486,14 +507,17 @@ impl Read {
             return Err(invalid(text, name_of(field)));
         }
         match field {
-            Field::Hour12 => (self.hour, self.twelve) = (value, true),
-            Field::Hour24 => self.hour = value,
+            Field::Hour12 => (self.hour, self.hour_is_said, self.twelve) = (value, true, true),
+            Field::Hour24 => (self.hour, self.hour_is_said) = (value, true),
             Field::Minute => self.minute = value,
             Field::Second => self.second = value,
             Field::Fraction(_) => self.micros = value,
             Field::SecondOfDay => self.second_of_day = value,
             Field::Meridiem { .. } => self.is_late = Some(value == 1),
-            Field::Year(width) => self.year = Some(if width < 4 { nearest(value, text.len() - rest.len()) } else { value }),
+            Field::Year(width) => {
+                let nearest = if width < 4 { nearest(value, text.len() - rest.len()) } else { value };
+                (self.year, self.of_century) = (Some(nearest), (width <= 2).then_some(value % 100));
+            }
             Field::YearWithComma => self.year = Some(value),
             Field::Era { .. } => self.is_before = value == 1,
             Field::Month => self.month = Some(value),
@@ -508,51 +532,55 @@ impl Read {
             Field::IsoDayOfYear => (self.iso[1], self.iso[2]) = (Some((value - 1).div_euclid(7) + 1), Some((value - 1).rem_euclid(7) + 1)),
             Field::Zone | Field::ZoneOffset | Field::ZoneHours => self.zone = value * 3_600,
             Field::ZoneMinutes => self.zone += if self.zone < 0 { -value * 60 } else { value * 60 },
+            Field::WeekOfMonth => self.week_of_month = Some(value),
+            Field::WeekOfYear => self.week_of_year = Some(value),
             // They say nothing that counts.
-            Field::DayName { .. } | Field::DayOfWeek | Field::WeekOfMonth | Field::WeekOfYear | Field::Quarter => {}
+            Field::DayName { .. } | Field::DayOfWeek | Field::Quarter => {}
         }
         Ok(rest)
     }
 
     fn days(&self, text: &str) -> SqlResult<i64> {
-        let out_of_range = || SqlError::new("22008", format!("date/time field value out of range: \"{}\"", shown(text)));
+        let wrong = || out_of_range(text);
         if let Some(julian) = self.julian {
             return Ok(julian - 2_440_588);
         }
         if let [Some(year), week, day] = self.iso {
             // The first week has the fourth of January.
-            let fourth = calendar::day(year, 1, 4).ok_or_else(out_of_range)?;
+            let fourth = calendar::day(year, 1, 4).ok_or_else(wrong)?;
             let monday = fourth - (calendar::of_date(Part::IsoDayOfWeek, fourth).unwrap_or(1) - 1);
             let (week, day) = (week.unwrap_or(1), day.unwrap_or(1));
             let fits = (1..=53).contains(&week) && (1..=7).contains(&day);
-            return if fits { Ok(monday + (week - 1) * 7 + day - 1) } else { Err(out_of_range()) };
+            return if fits { Ok(monday + (week - 1) * 7 + day - 1) } else { Err(wrong()) };
         }
-        let of_century = self.century.map(|century| (century - 1) * 100 + 1);
-        let year = match (self.year, of_century) {
-            (Some(year), Some(first)) if year < 100 => first - 1 + year,
-            (Some(year), _) => year,
-            (None, first) => first.unwrap_or(1),
+        let year = match (self.century, self.of_century, self.year) {
+            // Its last year ends with 00.
+            (Some(century), Some(0), _) => century * 100,
+            (Some(century), Some(of), _) => (century - 1) * 100 + of,
+            (Some(century), None, None) => (century - 1) * 100 + 1,
+            (_, _, Some(year)) => year,
+            (None, _, None) => 0,
         };
         // Before Christ there is no year 0, but one here.
         let year = match year {
             year if self.is_before && year > 0 => 1 - year,
             year if year < 0 => year + 1,
-            0 => return Err(out_of_range()),
             year => year,
         };
-        match self.day_of_year {
-            Some(of_year) if self.month.is_none() => {
-                let first = calendar::day(year, 1, 1).ok_or_else(out_of_range)?;
-                if (1..=366).contains(&of_year) { Ok(first + of_year - 1) } else { Err(out_of_range()) }
-            }
-            _ => calendar::day(year, self.month.unwrap_or(1), self.day.unwrap_or(1)).ok_or_else(out_of_range),
+        let first = calendar::day(year, 1, 1).ok_or_else(wrong)?;
+        let of_year = self.day_of_year.or(self.week_of_year.map(|week| (week - 1) * 7 + 1)).filter(|_| self.month.is_none());
+        if let Some(of_year) = of_year {
+            let next = calendar::day(year + 1, 1, 1).ok_or_else(wrong)?;
+            return if (1..=next - first).contains(&of_year) { Ok(first + of_year - 1) } else { Err(wrong()) };
         }
+        let of_month = self.day.or(self.week_of_month.map(|week| (week - 1) * 7 + 1));
+        calendar::day(year, self.month.unwrap_or(1), of_month.unwrap_or(1)).ok_or_else(wrong)
     }
 
     /// Microseconds since midnight UTC, which may be more than a day.
     fn time(&self, text: &str) -> SqlResult<i64> {
         let hour = match (self.is_late, self.hour) {
-            (_, hour) if (self.twelve || self.is_late.is_some()) && !(1..=12).contains(&hour) && hour != 0 => {
+            (_, hour) if (self.twelve || self.is_late.is_some()) && !(1..=12).contains(&hour) && self.hour_is_said => {
                 return Err(SqlError::new("22007", format!("hour \"{hour}\" is invalid for the 12-hour clock"))
                     .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
             }
@@ -566,7 +594,7 @@ impl Read {
             || !(0..60).contains(&self.second)
             || !(0..86_400).contains(&self.second_of_day)
         {
-            return Err(SqlError::new("22008", format!("date/time field value out of range: \"{}\"", shown(text))));
+            return Err(out_of_range(text));
         }
         Ok((hour * 3_600 + self.minute * 60 + self.second + self.second_of_day - self.zone) * 1_000_000 + self.micros)
     }
