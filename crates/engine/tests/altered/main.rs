@@ -584,8 +584,11 @@ fn what_rows_of_before_have_comes_back_with_a_dropped_column() {
         t.change_table("t", &[add("new", "text", true, Value::Text("of before".into()))]).unwrap();
         t.commit().unwrap();
         let mut old = begin(&database, Isolation::RepeatableRead);
-        let rows =
-            |t: &mut Transaction<'_>, table: &Arc<Table>| -> Vec<Vec<Value>> { t.rows(table).unwrap().map(|row| row.unwrap().1).collect() };
+        let rows = |t: &mut Transaction<'_>, table: &Arc<Table>| -> Vec<Vec<Value>> {
+            let mut rows: Vec<Vec<Value>> = t.rows(table).unwrap().map(|row| row.unwrap().1).collect();
+            rows.sort();
+            rows
+        };
         let own_of_old = old.table("t").unwrap();
         let expected = rows(&mut old, &own_of_old);
         assert!(expected.len() == 120 && expected.iter().all(|row| row[4] == Value::Text("of before".into())), "{method:?}");
@@ -606,11 +609,11 @@ fn what_rows_of_before_have_comes_back_with_a_dropped_column() {
                 }
                 _ => t.commit().unwrap(),
             }
-            assert_eq!(rows(&mut old, &own_of_old), expected, "{method:?}, turn {turn}, an older snapshot");
+            assert!(rows(&mut old, &own_of_old) == expected, "{method:?}, turn {turn}, an older snapshot");
             if turn < 2 {
                 let mut t = begin(&database, Isolation::ReadCommitted);
                 let table = t.table("t").unwrap();
-                assert_eq!(rows(&mut t, &table), expected, "{method:?}, turn {turn}");
+                assert!(rows(&mut t, &table) == expected, "{method:?}, turn {turn}");
             }
         }
     }
