@@ -108,13 +108,24 @@ pub(crate) fn interval_of_literal(literal: &ast::Interval) -> SqlResult<(Fields,
         (_, None) | (Field::Year, Some(Field::Month)) => true,
         (first, Some(last)) => place(first).zip(place(last)).is_some_and(|(first, last)| first < last),
     };
-    // Only seconds have digits.
-    let before = literal.leading_precision.is_some() && first != Field::Second;
-    if !fits || before {
+    if !fits {
         return Err(SqlError::syntax(format!("{literal} is no interval")));
     }
-    let precision = literal.fractional_seconds_precision.or(literal.leading_precision);
+    // Of seconds alone it says how many digits are behind the point, of other units (in the standard, and in TPC-H) how many the number has at most.
+    let of_first = literal.leading_precision.filter(|_| first != Field::Second);
+    if of_first.is_some_and(|most| first_number(&literal.value).is_some_and(|digits| digits as u64 > most)) {
+        return Err(SqlError::new("22015", format!("interval field value out of range: {literal}")));
+    }
+    let precision = literal.fractional_seconds_precision.or(literal.leading_precision.filter(|_| of_first.is_none()));
     Ok((Some((first, last.unwrap_or(first))), precision.map(digits)))
+}
+
+/// How many digits the first number of a literal has.
+fn first_number(literal: &ast::Expr) -> Option<usize> {
+    let ast::Expr::Value(value) = literal else { return None };
+    let ast::Value::SingleQuotedString(text) = &value.value else { return None };
+    let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit()).bytes().take_while(u8::is_ascii_digit);
+    Some(digits.skip_while(|digit| *digit == b'0').count())
 }
 
 /// The type of the numbers of SERIAL and its kin.

@@ -132,7 +132,7 @@ impl Template {
         let wanted = self.before;
         let is_too_long = digits.len() > wanted;
         // A zero before the point is left out where nothing asks for one.
-        let has_zero = self.pieces.contains(&Piece::Zero);
+        let has_zero = self.pieces.iter().take_while(|piece| **piece != Piece::Point).any(|piece| *piece == Piece::Zero);
         let mut hides_zero = digits == "0" && self.behind > 0 && !has_zero;
         let own = if is_too_long { wanted } else { digits.len() };
         let has_place = self.pieces.iter().any(|piece| matches!(piece, Piece::Sign | Piece::Minus | Piece::Either));
@@ -202,8 +202,8 @@ impl Template {
                     }
                     place += 1;
                 }
-                // Without digits behind it it is not written.
-                Piece::Point if self.behind > 0 => {
+                // Without digits behind it it is not written, where the number has its places.
+                Piece::Point if self.behind > 0 || is_too_long => {
                     begin(&mut out, &mut has_begun);
                     has_point = true;
                     out.push('.');
@@ -306,20 +306,41 @@ pub(super) fn to_char(of: Typed, template: Typed, params: &ParamTypes) -> SqlRes
     Ok(immutable("to_char", Apply::Strict(written), arguments, types::TEXT))
 }
 
+/// The digits of a number, one of them before the point, and its power of ten; rounded half away from zero.
+fn scientific(value: i128, scale: i8, behind: usize) -> (String, i32) {
+    let sign = if value < 0 { "-" } else { "" };
+    let digits = value.unsigned_abs().to_string();
+    let mut exponent = if value == 0 { 0 } else { digits.len() as i32 - 1 - i32::from(scale) };
+    let mut kept: Vec<u8> = digits.bytes().chain(std::iter::repeat(b'0')).take(behind + 1).collect();
+    if digits.as_bytes().get(behind + 1).is_some_and(|next| *next >= b'5') {
+        let nines = kept.iter().rev().take_while(|digit| **digit == b'9').count();
+        let from = kept.len() - nines;
+        kept[from..].fill(b'0');
+        match from.checked_sub(1) {
+            Some(last) => kept[last] += 1,
+            None => {
+                kept[0] = b'1';
+                exponent += 1;
+            }
+        }
+    }
+    let (first, rest): (char, String) = (char::from(kept[0]), kept[1..].iter().map(|digit| char::from(*digit)).collect());
+    (if rest.is_empty() { format!("{sign}{first}") } else { format!("{sign}{first}.{rest}") }, exponent)
+}
+
 fn written<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     let template = Template::read(text_of(arguments, 1))?;
     let scale = i8::try_from(super::int(arguments, 2)).unwrap_or(0);
     let is_infinite = matches!(arguments.first().map(Datum::as_ref), Some(ValueRef::Double(value)) if !value.is_finite());
     let number = take(arguments, 0);
     let text = if template.scientific {
-        let value = match number.as_ref() {
-            ValueRef::Decimal(value) => decimal::to_double(value, scale),
-            _ => number.double(),
-        };
-        let (mantissa, exponent) = {
-            let text = format!("{:.*e}", template.behind.min(60), value);
-            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            (mantissa.to_owned(), exponent.parse::<i32>().unwrap_or(0))
+        let (mantissa, exponent) = match number.as_ref() {
+            ValueRef::Decimal(value) => scientific(value, scale, template.behind.min(60)),
+            _ => {
+                let text = format!("{:.*e}", template.behind.min(60), number.double());
+                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+                (mantissa.to_owned(), exponent.parse().unwrap_or(0))
+            }
         };
         let sign = if mantissa.starts_with('-') { "" } else { " " };
         format!("{sign}{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
