@@ -1,5 +1,7 @@
 //! LIKE patterns.
 
+use memchr::memmem::Finder;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
     Char(char),
@@ -10,15 +12,31 @@ enum Piece {
 }
 
 /// What of a pattern is fixed, for those that need no search step by step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Shape {
     /// `abc`
     Exact,
     /// `abc%`
     Prefix,
-    /// `%abc%`
-    Contains(String),
+    /// `abc%def%ghi`: what comes between the ends, one behind the other, and the end.
+    Parts { middle: Vec<Finder<'static>>, suffix: String },
+    /// With `_` in it.
     Other,
+}
+
+impl Shape {
+    fn of(pieces: &[Piece]) -> Shape {
+        let parts = pieces.split(|piece| *piece == Piece::Any).map(fixed).collect::<Option<Vec<String>>>();
+        match parts.as_deref() {
+            None => Shape::Other,
+            Some([_] | []) => Shape::Exact,
+            Some([_, end]) if end.is_empty() => Shape::Prefix,
+            Some([_, middle @ .., end]) => {
+                let middle = middle.iter().map(|part| Finder::new(part).into_owned()).collect();
+                Shape::Parts { middle, suffix: end.clone() }
+            }
+        }
+    }
 }
 
 /// A LIKE pattern, with what a text must begin with.
@@ -51,25 +69,20 @@ impl LikePattern {
             }
         }
         let prefix = pieces.iter().map_while(|p| if let Piece::Char(c) = p { Some(*c) } else { None }).collect();
-        let shape = match pieces.as_slice() {
-            all if fixed(all).is_some() => Shape::Exact,
-            [start @ .., Piece::Any] if fixed(start).is_some() => Shape::Prefix,
-            [Piece::Any, middle @ .., Piece::Any] => fixed(middle).map_or(Shape::Other, Shape::Contains),
-            _ => Shape::Other,
-        };
+        let shape = Shape::of(&pieces);
         Some(LikePattern { pieces, prefix, shape })
     }
 
     /// Does every text match that begins with [`prefix`](Self::prefix)?
     #[must_use]
     pub fn is_prefix(&self) -> bool {
-        self.shape == Shape::Prefix
+        matches!(self.shape, Shape::Prefix)
     }
 
     /// Does only [`prefix`](Self::prefix) itself match?
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.shape == Shape::Exact
+        matches!(self.shape, Shape::Exact)
     }
 
     /// What every text that matches begins with.
@@ -86,9 +99,22 @@ impl LikePattern {
         match &self.shape {
             Shape::Exact => text == self.prefix,
             Shape::Prefix => text.starts_with(&self.prefix),
-            Shape::Contains(part) => text.contains(part.as_str()),
+            Shape::Parts { middle, suffix } => self.has_parts(text, middle, suffix),
             Shape::Other => self.matches_step_by_step(text),
         }
+    }
+
+    /// Each part is taken where it comes first: what follows has the most room then.
+    fn has_parts(&self, text: &str, middle: &[Finder<'_>], suffix: &str) -> bool {
+        let between = text.strip_prefix(self.prefix.as_str()).and_then(|rest| rest.strip_suffix(suffix));
+        let Some(mut rest) = between.map(str::as_bytes) else { return false };
+        middle.iter().all(|part| match part.find(rest) {
+            Some(at) => {
+                rest = &rest[at + part.needle().len()..];
+                true
+            }
+            None => false,
+        })
     }
 
     /// Only the last `%` is ever taken up again, as earlier ones have matched as early as possible.
