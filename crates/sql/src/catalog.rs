@@ -116,9 +116,8 @@ impl TableRef {
     /// As it is now, whatever the transaction's snapshot; `None` when there is none.
     pub(crate) fn find_now(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Arc<TableRef>>> {
         match transaction.table_now(name) {
-            Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
             Ok(table) => return Ok(Some(Arc::new(TableRef::undivided(transaction, table, Seen::Now)?))),
-            Err(Error::Unknown { .. }) => {}
+            Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }) => {}
             Err(error) => return Err(error.into()),
         }
         match transaction.partitioned_table_now(name) {
@@ -319,9 +318,9 @@ pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlRes
 /// Finds what has a name, if anything has it.
 pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Found>> {
     match transaction.table(name) {
-        Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
         Ok(table) => return Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table, Seen::BySnapshot)?)))),
-        Err(Error::Unknown { .. }) => {}
+        // What the transaction has dropped may have left its name to something of another kind.
+        Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }) => {}
         Err(error) => return Err(error.into()),
     }
     match transaction.partitioned_table(name) {
