@@ -64,6 +64,7 @@ impl Defining<'_> {
         let to = self.new_name(name, to)?;
         self.transaction.drop_object(DefinedKind::View, name)?;
         self.transaction.create_object(DefinedKind::View, &to, notes).map_err(|error| taken(error, &to))?;
+        self.refuse_circle(&to)?;
         Ok(Some(if is_said { "ALTER VIEW" } else { "ALTER TABLE" }.into()))
     }
 
