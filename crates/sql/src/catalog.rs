@@ -60,9 +60,9 @@ impl Rules {
         rules
     }
 
-    /// Defaults of columns whose numbers come from sequences of their own.
-    pub(crate) fn owned_sequences(&self) -> impl Iterator<Item = &str> {
-        self.defaults.iter().zip(&self.identity).filter(|(_, identity)| identity.is_some()).filter_map(|(default, _)| default.as_deref())
+    /// Sequences that belong to columns, by number of the object.
+    pub(crate) fn owned_sequences(&self) -> impl Iterator<Item = u32> {
+        self.identity.iter().flatten().map(|identity| identity.sequence)
     }
 
     /// Is there a constraint of this name?

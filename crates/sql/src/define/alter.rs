@@ -240,10 +240,14 @@ impl Defining<'_> {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
         let going = Going::Column(table.name.clone(), column, table.schema.columns()[column].name.clone());
-        // Nobody makes a view of it from here on.
-        self.say(table, |_| Ok(()))?;
-        let views = self.views_on(std::slice::from_ref(&going));
-        self.drop_dependents(Some(&going.to_string()), views, cascade)?;
+        let what = going.to_string();
+        let counts = table.rules.identity[column].and_then(|identity| self.sequence_numbered(identity.sequence));
+        // Nobody makes a view of it from here on, and its own default needs the sequence no more.
+        self.forget_default(table, column)?;
+        let all: Vec<Going> = std::iter::once(going).chain(counts.iter().cloned().map(Going::Sequence)).collect();
+        let mut dependents = self.defaults_on(&all, &[])?;
+        dependents.extend(self.views_on(&all));
+        self.drop_dependents(Some(&what), dependents, cascade)?;
         // As in PostgreSQL, indexes and conditions of the column go with it.
         for index in 0..table.index_count() {
             if table.index_columns(index).iter().any(|(own, _)| *own == column) {
@@ -271,8 +275,18 @@ impl Defining<'_> {
         }
         let own = table.schema.columns()[column].name.clone();
         let table = TableRef::find(self.transaction, &table.name)?;
-        self.set_default(&table, column, None)?;
-        self.change(&table, &[TableChange::DropColumn(own)])
+        self.change(&table, &[TableChange::DropColumn(own)])?;
+        counts.iter().try_for_each(|name| Ok(self.transaction.drop_object(DefinedKind::Sequence, name)?))
+    }
+
+    /// A column that goes has no default and counts nothing any more.
+    fn forget_default(&mut self, table: &TableRef, column: usize) -> SqlResult<()> {
+        let column = u32::try_from(column).unwrap_or(u32::MAX);
+        self.say(table, |notes| {
+            let mut own = notes.column(column);
+            (own.default, own.identity) = (None, None);
+            notes.set_column(&own).map_err(too_much)
+        })
     }
 
     fn drop_index_of(&mut self, table: &TableRef, index: usize) -> SqlResult<()> {
