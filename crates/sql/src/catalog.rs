@@ -340,6 +340,14 @@ pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) ->
     Ok(None)
 }
 
+/// Has a relation of whatever kind this name? One that cannot be used has it, too.
+pub(crate) fn is_relation(transaction: &mut Transaction<'static>, name: &str) -> bool {
+    let others = [DefinedKind::Sequence, DefinedKind::PartitionedIndex];
+    others.into_iter().any(|kind| transaction.object(kind, name).is_ok())
+        || !matches!(transaction.index(name), Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }))
+        || !matches!(find_if_any(transaction, name), Ok(None))
+}
+
 /// Names of all tables; of one that is divided its own, not those of its parts.
 pub(crate) fn table_names(transaction: &Transaction<'static>) -> Vec<String> {
     let mut names = transaction.table_names();

@@ -3,7 +3,7 @@
 //! All of it is a change of definitions in the transaction; rows stay as they are stored, and are read as the table says from then on
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
-use super::constraint::{first_free, plain_check, plain_unique};
+use super::constraint::{base_name, first_free, plain_check, plain_unique};
 use super::dependents::{Dependent, Going};
 use super::table::of_column;
 use super::{Defining, taken, too_much};
@@ -223,7 +223,8 @@ impl Defining<'_> {
         }
         if is_unique {
             let columns = vec![(table.schema.len() - 1, Direction::Ascending)];
-            self.add_unique(&table, format!("{}_{name}_key", table.name), columns)?;
+            let key = self.free_name(base_name(&table.name, &[&name], "key"), |name| table.rules.has_constraint(name));
+            self.add_unique(&table, key, columns)?;
         }
         foreign_keys.iter().try_for_each(|key| self.add_foreign_key(&table.name, key, true))
     }
@@ -398,7 +399,9 @@ impl Defining<'_> {
                     columns.push((column_of(table, name)?, Direction::Ascending));
                 }
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
-                let name = unique.name.as_ref().map_or_else(|| format!("{}_{}_key", table.name, names.join("_")), identifier);
+                let is_constraint = |name: &String| table.rules.has_constraint(name);
+                let free = || self.free_name(base_name(&table.name, &names, "key"), is_constraint);
+                let name = unique.name.as_ref().map_or_else(free, identifier);
                 if table.rules.has_constraint(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
                 }
