@@ -113,6 +113,9 @@ fn what_is_wrong_is_told_with_its_place() {
     script(&place, &[], ".read nowhere.sql").fails(1, &["nowhere.sql"]);
     let run = place.run(&["sql", "db", "--json", "select nam from ship"]).fails(1, &["42703"]);
     assert_eq!(run.json()["sqlstate"], "42703");
+    // Also one that shows only when rows are asked for is all that is written.
+    let run = place.run(&["sql", "db", "--json", "select 1 / 0"]).fails(1, &["22012"]);
+    assert_eq!(run.json()["sqlstate"], "22012");
     place.run(&["sql", "db", "--format", "nonsense"]).fails(2, &["nonsense"]);
     // Rows that came before an error are whole, and what was begun is closed.
     let run =

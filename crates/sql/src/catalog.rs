@@ -60,9 +60,9 @@ impl Rules {
         rules
     }
 
-    /// Defaults of columns whose numbers come from sequences of their own.
-    pub(crate) fn owned_sequences(&self) -> impl Iterator<Item = &str> {
-        self.defaults.iter().zip(&self.identity).filter(|(_, identity)| identity.is_some()).filter_map(|(default, _)| default.as_deref())
+    /// Sequences that belong to columns, by number of the object.
+    pub(crate) fn owned_sequences(&self) -> impl Iterator<Item = u32> {
+        self.identity.iter().flatten().map(|identity| identity.sequence)
     }
 
     /// Is there a constraint of this name?
@@ -116,9 +116,8 @@ impl TableRef {
     /// As it is now, whatever the transaction's snapshot; `None` when there is none.
     pub(crate) fn find_now(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Arc<TableRef>>> {
         match transaction.table_now(name) {
-            Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
             Ok(table) => return Ok(Some(Arc::new(TableRef::undivided(transaction, table, Seen::Now)?))),
-            Err(Error::Unknown { .. }) => {}
+            Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }) => {}
             Err(error) => return Err(error.into()),
         }
         match transaction.partitioned_table_now(name) {
@@ -319,9 +318,9 @@ pub(crate) fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlRes
 /// Finds what has a name, if anything has it.
 pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Found>> {
     match transaction.table(name) {
-        Err(Error::Stale { why: DROPPED, .. }) => return Ok(None),
         Ok(table) => return Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table, Seen::BySnapshot)?)))),
-        Err(Error::Unknown { .. }) => {}
+        // What the transaction has dropped may have left its name to something of another kind.
+        Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }) => {}
         Err(error) => return Err(error.into()),
     }
     match transaction.partitioned_table(name) {
@@ -339,6 +338,14 @@ pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) ->
         Err(error) => return Err(error.into()),
     }
     Ok(None)
+}
+
+/// Has a relation of whatever kind this name? One that cannot be used has it, too.
+pub(crate) fn is_relation(transaction: &mut Transaction<'static>, name: &str) -> bool {
+    let others = [DefinedKind::Sequence, DefinedKind::PartitionedIndex];
+    others.into_iter().any(|kind| transaction.object(kind, name).is_ok())
+        || !matches!(transaction.index(name), Err(Error::Unknown { .. } | Error::Stale { why: DROPPED, .. }))
+        || !matches!(find_if_any(transaction, name), Ok(None))
 }
 
 /// Names of all tables; of one that is divided its own, not those of its parts.

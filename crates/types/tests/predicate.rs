@@ -488,6 +488,15 @@ fn ranges_are_narrow() {
     assert!(ranges("id > 2147483647").iter().all(|r| r.start.is_empty() || r.start > key(i64::from(i32::MAX), "")));
     let everything = ranges("name = 'x' or id = 3");
     assert_eq!((everything.len(), everything[0].start.len(), &everything[0].end), (1, 0, &None));
+    // Keys of several columns, each once; what stands beside them bounds each.
+    let pairs = ranges("(id = 7 and name = 'x') or (id = 3 and name = 'y') or (name = 'x' and id = 7)");
+    assert_eq!(pairs.iter().map(|range| range.start.clone()).collect::<Vec<_>>(), [key(3, "y"), key(7, "x")]);
+    assert_eq!(ranges("(id = 7 and name = 'x' or id = 8) and name in ('x', 'y')").len(), 3);
+    assert_eq!(ranges("id = 7 or id = 7 and name > 'x'"), ranges("id = 7"));
+    assert_eq!(ranges("id > 7 or id < 9").len(), 1);
+    // Who looks still asks: of the columns behind, and of what is beside.
+    let condition = Predicate::parse("id = 7 and name = 'x' or id = 3", &schema).unwrap();
+    assert!(!condition.key_ranges_and_exactness(&keys).1);
 }
 
 /// Double quotes behind an operator: a column where there is one, else text.

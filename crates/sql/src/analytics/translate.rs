@@ -243,6 +243,7 @@ impl Chooser<'_> {
                 tests: free_tests,
                 residual: None,
                 access: Access::Pages,
+                keys: None,
                 in_order: false,
                 rows: scan.rows,
             };

@@ -10,7 +10,7 @@ use super::{Binder, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Expr, Typed, make};
 use crate::forms::Overriding;
-use crate::parse::{At, identifier, object_name};
+use crate::parse::{At, identifier, object_name, short_name};
 use crate::plan::Plan;
 use crate::{SqlError, SqlResult};
 use sqlparser::ast;
@@ -86,7 +86,7 @@ impl Binder<'_> {
         }
         let (source, exprs) = self.insert_source(&table, insert, (&targets, overriding))?;
         let reads_own = source.reads(&table.name) || self.subplans.iter().any(|plan| plan.reads(&table.name));
-        let alias = insert.table_alias.as_ref().map_or_else(|| target.name().to_owned(), |alias| identifier(&alias.alias));
+        let alias = insert.table_alias.as_ref().map_or_else(|| short_name(target.name()).to_owned(), |alias| identifier(&alias.alias));
         let subqueries = self.subplans.len();
         let conflict = match &insert.on {
             None => None,

@@ -7,7 +7,7 @@ use super::view_change::Target;
 use super::{Binder, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Comparison, Expr, Typed, make};
-use crate::parse::parse_expression;
+use crate::parse::{parse_expression, short_name};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value};
 use sqlparser::ast;
@@ -111,7 +111,7 @@ impl Binder<'_> {
     ) -> SqlResult<R> {
         let expr = parse_expression(text)?;
         let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
-        self.scope().add(table.name.clone(), super::scope::table_columns(table), Source::Given)?;
+        self.scope().add(short_name(&table.name).to_owned(), super::scope::table_columns(table), Source::Given)?;
         let bound = self.without_aggregates("constraints", |binder| bind(binder, &expr));
         self.scopes = scopes;
         self.refuse_subqueries(subplans, "constraints and generated columns")?;

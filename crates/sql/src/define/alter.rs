@@ -3,7 +3,7 @@
 //! All of it is a change of definitions in the transaction; rows stay as they are stored, and are read as the table says from then on
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
-use super::constraint::{first_free, plain_check, plain_unique};
+use super::constraint::{base_name, first_free, plain_check, plain_unique};
 use super::dependents::{Dependent, Going};
 use super::table::of_column;
 use super::{Defining, taken, too_much};
@@ -64,6 +64,7 @@ impl Defining<'_> {
         let to = self.new_name(name, to)?;
         self.transaction.drop_object(DefinedKind::View, name)?;
         self.transaction.create_object(DefinedKind::View, &to, notes).map_err(|error| taken(error, &to))?;
+        self.refuse_circle(&to)?;
         Ok(Some(if is_said { "ALTER VIEW" } else { "ALTER TABLE" }.into()))
     }
 
@@ -222,7 +223,8 @@ impl Defining<'_> {
         }
         if is_unique {
             let columns = vec![(table.schema.len() - 1, Direction::Ascending)];
-            self.add_unique(&table, format!("{}_{name}_key", table.name), columns)?;
+            let key = self.free_name(base_name(&table.name, &[&name], "key"), |name| table.rules.has_constraint(name));
+            self.add_unique(&table, key, columns)?;
         }
         foreign_keys.iter().try_for_each(|key| self.add_foreign_key(&table.name, key, true))
     }
@@ -239,10 +241,14 @@ impl Defining<'_> {
             return Err(SqlError::unsupported("dropping a column of the primary key"));
         }
         let going = Going::Column(table.name.clone(), column, table.schema.columns()[column].name.clone());
-        // Nobody makes a view of it from here on.
-        self.say(table, |_| Ok(()))?;
-        let views = self.views_on(std::slice::from_ref(&going));
-        self.drop_dependents(Some(&going.to_string()), views, cascade)?;
+        let what = going.to_string();
+        let counts = table.rules.identity[column].and_then(|identity| self.sequence_numbered(identity.sequence));
+        // Nobody makes a view of it from here on, and its own default needs the sequence no more.
+        self.forget_default(table, column)?;
+        let all: Vec<Going> = std::iter::once(going).chain(counts.iter().cloned().map(Going::Sequence)).collect();
+        let mut dependents = self.defaults_on(&all, &[])?;
+        dependents.extend(self.views_on(&all));
+        self.drop_dependents(Some(&what), dependents, cascade)?;
         // As in PostgreSQL, indexes and conditions of the column go with it.
         for index in 0..table.index_count() {
             if table.index_columns(index).iter().any(|(own, _)| *own == column) {
@@ -270,8 +276,18 @@ impl Defining<'_> {
         }
         let own = table.schema.columns()[column].name.clone();
         let table = TableRef::find(self.transaction, &table.name)?;
-        self.set_default(&table, column, None)?;
-        self.change(&table, &[TableChange::DropColumn(own)])
+        self.change(&table, &[TableChange::DropColumn(own)])?;
+        counts.iter().try_for_each(|name| Ok(self.transaction.drop_object(DefinedKind::Sequence, name)?))
+    }
+
+    /// A column that goes has no default and counts nothing any more.
+    fn forget_default(&mut self, table: &TableRef, column: usize) -> SqlResult<()> {
+        let column = u32::try_from(column).unwrap_or(u32::MAX);
+        self.say(table, |notes| {
+            let mut own = notes.column(column);
+            (own.default, own.identity) = (None, None);
+            notes.set_column(&own).map_err(too_much)
+        })
     }
 
     fn drop_index_of(&mut self, table: &TableRef, index: usize) -> SqlResult<()> {
@@ -383,7 +399,9 @@ impl Defining<'_> {
                     columns.push((column_of(table, name)?, Direction::Ascending));
                 }
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
-                let name = unique.name.as_ref().map_or_else(|| format!("{}_{}_key", table.name, names.join("_")), identifier);
+                let is_constraint = |name: &String| table.rules.has_constraint(name);
+                let free = || self.free_name(base_name(&table.name, &names, "key"), is_constraint);
+                let name = unique.name.as_ref().map_or_else(free, identifier);
                 if table.rules.has_constraint(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
                 }

@@ -1,5 +1,7 @@
 //! Constraints as they are written: what of them there is, and their names.
 
+use super::Defining;
+use crate::catalog::is_relation;
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{self, NullsDistinctOption};
 
@@ -33,8 +35,21 @@ pub(super) fn refuse_characteristics(of: Option<ast::ConstraintCharacteristics>)
     if is_other { Err(SqlError::unsupported("a constraint that is DEFERRABLE or NOT ENFORCED")) } else { Ok(()) }
 }
 
+/// What an object is called that has no name: `<table>_<columns>_<what>`. A point would make a schema of what is before it.
+pub(super) fn base_name(table: &str, columns: &[&str], what: &str) -> String {
+    let columns: String = columns.iter().map(|column| format!("{}_", column.replace('.', "_"))).collect();
+    format!("{table}_{columns}{what}")
+}
+
+impl Defining<'_> {
+    /// The first of `base`, `base1`, `base2` ... that no relation has, and none that is about to be made.
+    pub(super) fn free_name(&mut self, base: String, is_planned: impl Fn(&String) -> bool) -> String {
+        first_free(base, |name| is_planned(name) || is_relation(self.transaction, name))
+    }
+}
+
 /// The first of `base`, `base1`, `base2` ... that is free.
-pub(super) fn first_free(base: String, is_taken: impl Fn(&String) -> bool) -> String {
+pub(super) fn first_free(base: String, mut is_taken: impl FnMut(&String) -> bool) -> String {
     if !is_taken(&base) {
         return base;
     }

@@ -3,7 +3,6 @@
 use super::Defining;
 use super::dependents::{Dependents, Going};
 use super::foreign_key::Referring;
-use super::sequence::of_default;
 use crate::catalog::{Found, TableRef, find, refuse_system, table_names};
 use crate::parse::object_name;
 use crate::{SqlError, SqlResult};
@@ -139,7 +138,13 @@ impl Defining<'_> {
     /// Sequences of a table's columns.
     pub(super) fn owned_sequences(&mut self, name: &str) -> Vec<String> {
         let Ok(Found::Table(table)) = find(self.transaction, name) else { return Vec::new() };
-        table.rules.owned_sequences().filter_map(of_default).collect()
+        table.rules.owned_sequences().filter_map(|number| self.sequence_numbered(number)).collect()
+    }
+
+    /// The name of a sequence by its object's number.
+    pub(super) fn sequence_numbered(&self, number: u32) -> Option<String> {
+        let mut names = self.transaction.object_names(DefinedKind::Sequence).into_iter();
+        names.find(|name| self.transaction.object(DefinedKind::Sequence, name).is_ok_and(|found| found.object_id == number))
     }
 
     /// What is in a schema, in the order in which it can be dropped; indexes go with their tables.

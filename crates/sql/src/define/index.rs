@@ -1,5 +1,6 @@
 //! CREATE INDEX.
 
+use super::constraint::base_name;
 use super::{Defining, options, taken};
 use crate::bind::change::column_of;
 use crate::catalog::TableRef;
@@ -49,7 +50,7 @@ impl Defining<'_> {
             Some(name) => new_object_name(name)?,
             None => {
                 let names: Vec<&str> = columns.iter().map(|(column, _)| table.schema.columns()[*column].name.as_str()).collect();
-                format!("{}_{}_idx", table.name, names.join("_"))
+                self.free_name(base_name(&table.name, &names, "idx"), |_| false)
             }
         };
         if self.transaction.index(&name).is_ok() {

@@ -1,7 +1,7 @@
 //! CREATE SEQUENCE, and the sequences of SERIAL and identity columns.
 
 use super::{Defining, taken, too_much};
-use crate::parse::{parse_name, quoted_where_needed};
+use crate::parse::quoted_where_needed;
 use crate::settings::text_of;
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::{DefinedKind, Notes, Sequence};
@@ -79,10 +79,4 @@ fn numbers(name: &str, data_type: &DataType, options: &[SequenceOptions]) -> Sql
 /// The name of an object, for the text of a default: in quotes where it would be another without them.
 pub(super) fn literal(name: &str) -> String {
     format!("nextval('{}')", quoted_where_needed(name).replace('\'', "''"))
-}
-
-/// The sequence that a default takes numbers from, if it does just that.
-pub(super) fn of_default(text: &str) -> Option<String> {
-    let inner = text.strip_prefix("nextval('")?.strip_suffix("')")?;
-    parse_name(&inner.replace("''", "'")).ok()
 }

@@ -1,6 +1,6 @@
 //! CREATE TABLE.
 
-use super::constraint::{first_free, plain_check, plain_key, plain_unique};
+use super::constraint::{base_name, first_free, plain_check, plain_key, plain_unique};
 use super::options;
 use super::partition::{Division, division};
 use super::{Defining, check_plain, taken, too_much};
@@ -21,6 +21,9 @@ const PAGE_BYTES: usize = 16 * 1024;
 /// That of indexes of keys.
 const INDEX_PAGE_BYTES: usize = 8 * 1024;
 
+/// A key: its name, if it is given one, and its columns.
+type Key = (Option<String>, Vec<usize>);
+
 /// A table as it is said, step by step.
 #[derive(Default)]
 pub(super) struct Said {
@@ -28,9 +31,8 @@ pub(super) struct Said {
     pub(super) columns: Vec<Column>,
     notes: Vec<ColumnNotes>,
     constraints: Vec<Constraint>,
-    /// Name and columns.
-    primary_key: Option<(Option<String>, Vec<usize>)>,
-    unique: Vec<(Option<String>, Vec<usize>)>,
+    primary_key: Option<Key>,
+    unique: Vec<Key>,
     /// With the columns that they are about.
     foreign_keys: Vec<ast::ForeignKeyConstraint>,
 }
@@ -78,21 +80,24 @@ impl Said {
         &mut self.notes[at]
     }
 
-    /// A name for a constraint that has none: `<table>_<columns>_<what>`, with a number if there is one.
-    fn constraint_name(&self, columns: &[usize], what: &str) -> String {
-        let mut base = self.name.clone();
-        for column in columns {
-            base = format!("{base}_{}", self.columns[*column].name.replace('.', "_"));
-        }
-        first_free(format!("{base}_{what}"), |name| {
-            self.constraints.iter().any(|constraint| constraint.name == *name)
-                || self.unique.iter().any(|(own, _)| own.as_ref() == Some(name))
-        })
+    fn base_name(&self, columns: &[usize], what: &str) -> String {
+        let columns: Vec<&str> = columns.iter().map(|column| self.columns[*column].name.as_str()).collect();
+        base_name(&self.name, &columns, what)
+    }
+
+    fn has_constraint(&self, name: &str) -> bool {
+        self.constraints.iter().any(|constraint| constraint.name == name)
+    }
+
+    /// A name for a CHECK that has none.
+    fn check_name(&self, columns: &[usize]) -> String {
+        let is_key = |name: &String| self.unique.iter().any(|(own, _)| own.as_ref() == Some(name));
+        first_free(self.base_name(columns, "check"), |name| self.has_constraint(name) || is_key(name))
     }
 
     fn add_check(&mut self, name: Option<&ast::Ident>, columns: &[usize], condition: &ast::Expr) -> SqlResult<()> {
-        let name = name.map_or_else(|| self.constraint_name(columns, "check"), identifier);
-        if self.constraints.iter().any(|constraint| constraint.name == name) {
+        let name = name.map_or_else(|| self.check_name(columns), identifier);
+        if self.has_constraint(&name) {
             return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", self.name)));
         }
         let mut constraint = Constraint::new(ConstraintKind::Check, name);
@@ -200,8 +205,7 @@ impl Defining<'_> {
                 }
                 ColumnOption::Unique(unique) => {
                     plain_unique(unique)?;
-                    let name = constraint_name.map_or_else(|| said.constraint_name(&[at], "key"), identifier);
-                    said.unique.push((Some(name), vec![at]));
+                    said.unique.push((constraint_name.map(identifier), vec![at]));
                 }
                 ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], plain_check(check)?)?,
                 ColumnOption::Generated { generation_expr: None, .. } if said.notes_of(at).default.is_some() => {
@@ -226,13 +230,26 @@ impl Defining<'_> {
     /// Gives a column numbers of a sequence of its own.
     fn count(&mut self, said: &mut Said, column: usize, always: bool, options: &[ast::SequenceOptions]) -> SqlResult<()> {
         let own = &said.columns[column];
-        let name = format!("{}_{}_seq", said.name, own.name.replace('.', "_"));
+        let name = self.free_name(base_name(&said.name, &[&own.name], "seq"), |name| *name == said.name);
         let sequence = self.make_sequence(&name, &own.data_type, options)?;
         said.columns[column].nullable = false;
         let notes = said.notes_of(column);
         notes.default = Some(super::sequence::literal(&name));
         notes.identity = Some(Identity { sequence, always });
         Ok(())
+    }
+
+    /// Keys in the order in which they are made. One without a name takes none that an earlier one has.
+    fn named_keys(&mut self, said: &Said, primary_key: Option<Key>) -> Vec<(String, Vec<usize>)> {
+        let mut keys: Vec<(String, Vec<usize>)> = Vec::with_capacity(said.unique.len() + 1);
+        let primary_key = primary_key.map(|(name, columns)| (name, columns, said.base_name(&[], "pkey")));
+        let unique = said.unique.iter().map(|(name, columns)| (name.clone(), columns.clone(), said.base_name(columns, "key")));
+        for (name, columns, base) in primary_key.into_iter().chain(unique) {
+            let is_planned = |name: &String| *name == said.name || said.has_constraint(name) || keys.iter().any(|(own, _)| own == name);
+            let name = name.unwrap_or_else(|| self.free_name(base, is_planned));
+            keys.push((name, columns));
+        }
+        keys
     }
 
     /// Makes the table with the indexes of its keys.
@@ -254,13 +271,7 @@ impl Defining<'_> {
         notes.set_constraints(&said.constraints).map_err(too_much)?;
         attributes.notes = notes;
         attributes.check()?;
-        let mut keys = Vec::new();
-        if let Some((name, columns)) = primary_key {
-            keys.push((name.unwrap_or_else(|| format!("{}_pkey", said.name)), columns));
-        }
-        for (name, columns) in &said.unique {
-            keys.push((name.clone().unwrap_or_else(|| said.constraint_name(columns, "key")), columns.clone()));
-        }
+        let keys = self.named_keys(&said, primary_key);
         keys.iter().try_for_each(|(name, _)| refuse_elsewhere(name, &said.name))?;
         let table = match division {
             None => Some(self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?),
@@ -317,8 +328,7 @@ fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<
         }
         TableConstraint::Unique(unique) => {
             let columns = said.key_columns(&plain_unique(unique)?.columns)?;
-            let name = unique.name.as_ref().map_or_else(|| said.constraint_name(&columns, "key"), identifier);
-            said.unique.push((Some(name), columns));
+            said.unique.push((unique.name.as_ref().map(identifier), columns));
             Ok(())
         }
         TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], plain_check(check)?),

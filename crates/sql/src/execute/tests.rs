@@ -10,12 +10,19 @@ use pagefold_types::{Condition, DataType, Operand, Predicate, Value, column, not
 /// The tests of a scan as a condition, `None` where there are no tests; and the parts of the table that may have rows for which it is true: none when something is compared with NULL. `row`: the one
 /// before, in a join.
 pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlResult<(Option<Predicate>, Vec<usize>)> {
-    let mut conditions = Vec::with_capacity(plan.tests.len());
+    let mut conditions = Vec::with_capacity(plan.tests.len() + 1);
     for test in &plan.tests {
         match condition(plan, test, context, row)? {
             Some(condition) => conditions.push(condition),
             None => return Ok((None, Vec::new())),
         }
+    }
+    if let Some(keys) = &plan.keys {
+        let alternatives = keys.iter().filter_map(|key| all_of(plan, key, context, row).transpose()).collect::<SqlResult<Vec<_>>>()?;
+        if alternatives.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        conditions.push(Condition::any(alternatives));
     }
     let asked = match conditions.is_empty() {
         true => None,
@@ -26,6 +33,12 @@ pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlR
     };
     let parts = plan.table.parts_for(asked.as_ref());
     Ok((asked, parts))
+}
+
+/// All of these tests together; `None`: true of no row.
+fn all_of(plan: &ScanPlan, tests: &[Test], context: &Context<'_>, row: &[Value]) -> SqlResult<Option<Condition>> {
+    let conditions = tests.iter().map(|test| condition(plan, test, context, row)).collect::<SqlResult<Option<Vec<_>>>>()?;
+    Ok(conditions.map(Condition::all))
 }
 
 /// `None`: true of no row.

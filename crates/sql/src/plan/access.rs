@@ -2,17 +2,22 @@
 //!
 //! A **test** is a condition of one column that the engine answers on encoded values, and that may say which keys of an index are looked at
 //! ([`pagefold_types::Condition`]). What it compares with has no column of the table, and is computed when the scan is opened.
+//!
+//! **Keys** are what an OR of equalities, such as `(a, b) IN ((1, 2), (3, 4))`, says of the first columns of an index. The OR itself is asked of each row nevertheless.
 
-use super::{Access, ScanPlan, together};
+use super::{Access, Keys, ScanPlan, together};
 use crate::bind::{Relation, Source};
 use crate::catalog::TableRef;
 use crate::expression::{Comparison, Expr, SubqueryKind};
 use pagefold_engine::btree::Direction;
-use pagefold_types::DataType;
+use pagefold_types::{DataType, Value};
 use std::sync::Arc;
 
 /// A row by an index costs as much as so many rows of a scan by pages.
 const ROW_BY_INDEX: f64 = 8.0;
+
+/// An OR of more alternatives is asked of all rows: so many ranges of an index are looked at, at most.
+const KEYS_MAX: usize = 1_024;
 
 /// A condition of one column.
 #[derive(Clone, Debug)]
@@ -78,6 +83,7 @@ pub(crate) struct Chosen {
     /// Conditions that are left.
     pub(crate) rest: Vec<Expr>,
     pub(crate) access: Access,
+    pub(crate) keys: Option<Keys>,
     pub(crate) is_ordered: bool,
     /// Rows that it delivers, and rows that it looks at, by estimate.
     pub(crate) rows: f64,
@@ -97,11 +103,19 @@ pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
     let selected: f64 =
         tests.iter().map(|test| selectivity(test, wanted)).product::<f64>() * 0.5_f64.powi(i32::try_from(rest.len()).unwrap_or(0).min(6));
     let rows = (all * selected).max(1.0);
-    let mut best =
-        Chosen { tests: Vec::new(), rest: Vec::new(), access: Access::Pages, is_ordered: wanted.order.is_empty(), rows, looked_at: all };
+    let alternatives = alternatives_of(wanted, &tests, &rest);
+    let mut best = Chosen {
+        tests: Vec::new(),
+        rest: Vec::new(),
+        access: Access::Pages,
+        keys: None,
+        is_ordered: wanted.order.is_empty(),
+        rows,
+        looked_at: all,
+    };
     let mut best_cost = all + if wanted.order.is_empty() { 0.0 } else { sort_cost(rows) };
     for index in 0..wanted.table.index_count() {
-        let Some(found) = by_index(wanted, index, &tests) else { continue };
+        let Some(found) = by_index(wanted, index, &tests, &alternatives) else { continue };
         let cost = match &found.access {
             Access::Unique { .. } => 0.0,
             _ => {
@@ -116,8 +130,13 @@ pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
         };
         if cost < best_cost {
             best_cost = cost;
-            let rows = if matches!(found.access, Access::Unique { .. }) { 1.0 } else { rows };
-            best = Chosen { access: found.access, is_ordered: found.is_ordered, rows, looked_at: (all * found.part).max(1.0), ..best };
+            let looked_at = (all * found.part).max(1.0);
+            let rows = match &found.access {
+                Access::Unique { .. } => 1.0,
+                _ if found.keys.is_some() => rows.min(looked_at),
+                _ => rows,
+            };
+            best = Chosen { access: found.access, keys: found.keys, is_ordered: found.is_ordered, rows, looked_at, ..best };
         }
     }
     Chosen { tests, rest, ..best }
@@ -129,6 +148,7 @@ fn sort_cost(rows: f64) -> f64 {
 
 struct ByIndex {
     access: Access,
+    keys: Option<Keys>,
     is_ordered: bool,
     /// Part of the entries that is looked at.
     part: f64,
@@ -136,7 +156,7 @@ struct ByIndex {
 }
 
 /// What an index is good for; `None`: nothing.
-fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test]) -> Option<ByIndex> {
+fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test], alternatives: &[Keys]) -> Option<ByIndex> {
     let table = wanted.table;
     let columns = table.index_columns(index);
     let mut part = 1.0;
@@ -161,17 +181,79 @@ fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test]) -> Option<ByIndex
         }
     }
     if equal.len() == columns.len() && table.is_unique(index) {
-        return Some(ByIndex { access: Access::Unique { index, tests: equal }, is_ordered: true, part: 0.0, keys_only: false });
+        return Some(ByIndex { access: Access::Unique { index, tests: equal }, keys: None, is_ordered: true, part: 0.0, keys_only: false });
     }
+    let keys = alternatives.iter().filter_map(|alternatives| keys_of(wanted, index, alternatives));
+    let keys = keys.filter(|(own, _)| *own < part).min_by(|(a, _), (b, _)| a.total_cmp(b));
+    let keys = keys.map(|(own, keys)| {
+        part = own;
+        keys
+    });
     let order = if table.is_divided() { None } else { in_order(columns, wanted.order, tests) };
     let is_ordered = !wanted.order.is_empty() && order.is_some();
     let keys_only = !table.is_divided() && has_all(table, index, wanted, tests);
-    if leading == 0 && !is_ordered && !keys_only {
+    if leading == 0 && keys.is_none() && !is_ordered && !keys_only {
         return None;
     }
     let direction = order.unwrap_or(Direction::Forward);
     let is_ordered = is_ordered || wanted.order.is_empty();
-    Some(ByIndex { access: Access::Index { index, direction, keys_only }, is_ordered, part, keys_only })
+    Some(ByIndex { access: Access::Index { index, direction, keys_only }, keys, is_ordered, part, keys_only })
+}
+
+/// What each OR among these conditions says of columns that are equal to something constant. None, where something is compared with a row around or
+/// before: the scan is opened for each of these, which would make all keys again.
+fn alternatives_of(wanted: &Wanted<'_>, tests: &[Test], conditions: &[Expr]) -> Vec<Keys> {
+    let is_open = |test: &Test| match &test.kind {
+        TestKind::Compare { value, .. } => !is_constant(value),
+        TestKind::In { values, .. } => !values.iter().all(is_constant),
+        _ => false,
+    };
+    if tests.iter().any(is_open) {
+        return Vec::new();
+    }
+    let ors = conditions.iter().filter_map(|condition| match condition {
+        Expr::Or(all) if all.len() <= KEYS_MAX => Some(all),
+        _ => None,
+    });
+    let is_never = |one: &&Expr| matches!(one, Expr::Literal(Value::Null | Value::Boolean(false)));
+    ors.map(|all| all.iter().filter(|one| !is_never(one)).map(|one| equalities_of(wanted, one)).collect()).collect()
+}
+
+/// Columns that are equal to something constant where a condition is true.
+fn equalities_of(wanted: &Wanted<'_>, condition: &Expr) -> Vec<Test> {
+    let terms = match condition {
+        Expr::And(terms) => terms.as_slice(),
+        term => std::slice::from_ref(term),
+    };
+    let tests = terms.iter().filter_map(|term| test_of(term, wanted.relation, wanted.table));
+    tests
+        .filter(|test| matches!(&test.kind, TestKind::Compare { comparison: Comparison::Equal, value, .. } if is_constant(value)))
+        .collect()
+}
+
+/// The alternatives as keys of an index, and which part of its entries these are. `None`: one of them says nothing of its first column.
+fn keys_of(wanted: &Wanted<'_>, index: usize, alternatives: &[Vec<Test>]) -> Option<(f64, Keys)> {
+    let columns = wanted.table.index_columns(index);
+    let (mut part, mut keys) = (0.0, Vec::with_capacity(alternatives.len()));
+    for tests in alternatives {
+        let equal = columns.iter().map_while(|(column, _)| tests.iter().find(|test| test.column == *column));
+        let key: Vec<Test> = equal.cloned().collect();
+        if key.is_empty() {
+            return None;
+        }
+        part += match key.len() == columns.len() && wanted.table.is_unique(index) {
+            true => 1.0 / (wanted.table.rows() as f64).max(1.0),
+            false => key.iter().map(|test| selectivity(test, wanted)).product(),
+        };
+        keys.push(key);
+    }
+    Some((part, keys))
+}
+
+/// Is it the same for all rows, also those around and before?
+fn is_constant(expr: &Expr) -> bool {
+    let depends = |part: &Expr| matches!(part, Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Subquery { .. });
+    !expr.any(|part| depends(part) || part.is_volatile())
 }
 
 /// Does a test say which keys are looked at?
@@ -181,7 +263,7 @@ fn narrows(test: &Test) -> bool {
         TestKind::In { negated, .. } => !negated,
         TestKind::Null { .. } => true,
         TestKind::Like { negated, pattern, .. } => {
-            !negated && !matches!(pattern, Expr::Literal(pagefold_types::Value::Text(text)) if text.starts_with(['%', '_']))
+            !negated && !matches!(pattern, Expr::Literal(Value::Text(text)) if text.starts_with(['%', '_']))
         }
         TestKind::Truth { .. } => true,
     }
@@ -340,7 +422,7 @@ pub(crate) fn needs_row(expr: &Expr) -> bool {
 impl Chosen {
     /// The scan, with its expressions placed: `before` those of tests, `own` those of its own rows.
     pub(crate) fn scan(self, wanted: &Wanted<'_>, before: &mut dyn FnMut(&mut Expr), own: &mut dyn FnMut(&mut Expr)) -> ScanPlan {
-        let Chosen { mut tests, mut rest, access, rows, is_ordered, .. } = self;
+        let Chosen { mut tests, mut rest, access, keys, rows, is_ordered, .. } = self;
         let in_order = is_ordered && !wanted.order.is_empty();
         for test in &mut tests {
             match &mut test.kind {
@@ -357,6 +439,7 @@ impl Chosen {
             tests,
             residual: together(rest),
             access,
+            keys,
             in_order,
             rows,
         }

@@ -147,6 +147,9 @@ pub(crate) fn scan_text(scan: &ScanPlan) -> String {
         }
         Access::Unique { index, .. } => format!("One row by {} of {name}", index_name(*index)),
     };
+    if let Some(keys) = &scan.keys {
+        let _ = write!(text, ", {} keys", keys.len());
+    }
     if !scan.tests.is_empty() {
         let tests: Vec<String> = scan.tests.iter().map(|test| test_text(scan, test)).collect();
         let _ = write!(text, "  where {}", tests.join(" and "));

@@ -89,11 +89,16 @@ pub(crate) struct ScanPlan {
     /// What is asked of the values that it delivers.
     pub(crate) residual: Option<Expr>,
     pub(crate) access: Access,
+    /// One of these is true of each row that the residual lets through: no others are looked at by the index.
+    pub(crate) keys: Option<Keys>,
     /// They come in the order of the index, and somebody relies on that.
     pub(crate) in_order: bool,
     /// Rows, by estimate.
     pub(crate) rows: f64,
 }
+
+/// Alternatives: of each the values of the first columns of an index.
+pub(crate) type Keys = Vec<Vec<Test>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {

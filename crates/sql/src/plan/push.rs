@@ -163,6 +163,7 @@ fn asking_table(scan: &ScanPlan, conditions: Vec<Expr>) -> ScanPlan {
     let mut asking = choose(&wanted).scan(&wanted, &mut |_| {}, &mut |expr| place(expr, &layout));
     if scan.access != Access::Pages {
         asking.access = scan.access.clone();
+        asking.keys = scan.keys.clone();
         asking.in_order = scan.in_order;
     }
     asking.rows = asking.rows.min(scan.rows);

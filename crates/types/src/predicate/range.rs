@@ -2,6 +2,7 @@
 //!
 //! The ranges are necessary: every row that satisfies the condition has its key in one of them. They are sufficient as well only where they are said to be exact; else the condition is still to
 //! be evaluated on each row.
+//! Of an OR the ranges of all its alternatives count, if each of them bounds what is looked at.
 //! Equalities (and IN, IS NULL) on the first key columns make prefixes, comparisons (and LIKE with a fixed beginning) on the next column bound the ranges within.
 
 use super::Predicate;
@@ -159,6 +160,52 @@ fn narrowed(layout: &KeyLayout, equal: &[ValueRef<'_>], bounds: &Bounds<'_>, is_
     range.end.as_ref().is_none_or(|end| range.start < *end).then_some(range)
 }
 
+/// The ranges for rows that satisfy all of these, ascending and apart. `is_exact` becomes false when they do not say all that their terms do.
+fn ranges_of(nodes: &[&Node], layout: &KeyLayout, is_exact: &mut bool) -> Vec<KeyRange> {
+    let mut prefixes: Vec<Vec<ValueRef<'_>>> = vec![Vec::new()];
+    let mut next = Bounds::default();
+    for (column, _) in layout.columns() {
+        next = Bounds::default();
+        nodes.iter().for_each(|node| next.add(node, column));
+        let Some(values) = &next.equal else { break };
+        if values.len().saturating_mul(prefixes.len()) > RANGES_MAX {
+            *is_exact = false;
+            break;
+        }
+        let longer: Vec<Vec<ValueRef<'_>>> = prefixes.iter().flat_map(|p| values.iter().map(|v| [p.as_slice(), &[*v]].concat())).collect();
+        // IS NULL of a NOT NULL column, or a value no key has room for: the shorter prefixes will do.
+        if longer.iter().any(|p| layout.encode(p, &mut Vec::new()).is_err()) {
+            *is_exact = false;
+            break;
+        }
+        prefixes = longer;
+    }
+    let mut ranges: Vec<KeyRange> = prefixes.iter().filter_map(|p| narrowed(layout, p, &next, is_exact)).collect();
+    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+    ranges
+}
+
+/// The same keys in ranges that ascend and have none in common.
+fn apart(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+    let mut apart: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match apart.last_mut() {
+            Some(last) if last.end.as_ref().is_none_or(|end| range.start <= *end) => {
+                let is_longer = match (&last.end, &range.end) {
+                    (Some(end), Some(other)) => other > end,
+                    (end, _) => end.is_some(),
+                };
+                if is_longer {
+                    last.end = range.end;
+                }
+            }
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
 impl Predicate {
     /// The ranges of an index, ascending and apart, outside which no row satisfies the condition. One range of everything when the condition
     /// does not bound the index's first column; none when nothing can satisfy it.
@@ -171,36 +218,39 @@ impl Predicate {
     #[must_use]
     pub fn key_ranges_and_exactness(&self, layout: &KeyLayout) -> (Vec<KeyRange>, bool) {
         let mut is_exact = self.is_told_by_ranges(layout);
-        let mut prefixes: Vec<Vec<ValueRef<'_>>> = vec![Vec::new()];
-        let mut next = Bounds::default();
-        for (column, _) in layout.columns() {
-            next = Bounds::default();
-            next.add(&self.root, column);
-            let Some(values) = &next.equal else { break };
-            if values.len().saturating_mul(prefixes.len()) > RANGES_MAX {
-                is_exact = false;
-                break;
-            }
-            let longer: Vec<Vec<ValueRef<'_>>> =
-                prefixes.iter().flat_map(|p| values.iter().map(|v| [p.as_slice(), &[*v]].concat())).collect();
-            // IS NULL of a NOT NULL column, or a value no key has room for: the shorter prefixes will do.
-            if longer.iter().any(|p| layout.encode(p, &mut Vec::new()).is_err()) {
-                is_exact = false;
-                break;
-            }
-            prefixes = longer;
+        let ranges = ranges_of(&[&self.root], layout, &mut is_exact);
+        let narrower = self.terms().iter().find_map(|term| self.ranges_of_alternatives(term, layout, &ranges));
+        match narrower {
+            Some(narrower) => (narrower, false),
+            None => (ranges, is_exact),
         }
-        let mut ranges: Vec<KeyRange> = prefixes.iter().filter_map(|p| narrowed(layout, p, &next, &mut is_exact)).collect();
-        ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
-        (ranges, is_exact)
+    }
+
+    /// The ranges of all alternatives of an OR among the terms together, unless one of them allows as much as the condition does without: `all`.
+    fn ranges_of_alternatives(&self, term: &Node, layout: &KeyLayout, all: &[KeyRange]) -> Option<Vec<KeyRange>> {
+        let Node::Or(alternatives) = term else { return None };
+        let mut ranges = Vec::with_capacity(alternatives.len());
+        for alternative in alternatives {
+            let own = ranges_of(&[&self.root, alternative], layout, &mut false);
+            if own == all || ranges.len() + own.len() > RANGES_MAX {
+                return None;
+            }
+            ranges.extend(own);
+        }
+        Some(apart(ranges))
+    }
+
+    /// What is true of all rows that satisfy the condition.
+    fn terms(&self) -> &[Node] {
+        match &self.root {
+            Node::And(terms) => terms,
+            term => std::slice::from_ref(term),
+        }
     }
 
     /// Is each term one that ranges tell wholly, as far as their ends have room in keys: one value or list for each of the first key columns, comparisons of the next one?
     fn is_told_by_ranges(&self, layout: &KeyLayout) -> bool {
-        let terms = match &self.root {
-            Node::And(terms) => terms.as_slice(),
-            term => std::slice::from_ref(term),
-        };
+        let terms = self.terms();
         let mut told = 0;
         for (i, (column, _)) in layout.columns().enumerate() {
             // A key does not tell a NaN from another one, and zero from minus zero; what CHAR is compared with has no blanks at its end.

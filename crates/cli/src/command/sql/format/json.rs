@@ -73,8 +73,8 @@ impl RowWriter for JsonRows {
         Ok(out.write_all(if self.is_array { b"}" } else { b"}\n" })?)
     }
 
-    fn end(&mut self, _is_complete: bool, out: &mut dyn Write) -> Result<()> {
-        if self.is_array {
+    fn end(&mut self, is_complete: bool, out: &mut dyn Write) -> Result<()> {
+        if self.is_array && (is_complete || self.rows > 0) {
             out.write_all(if self.rows == 0 { b"[]\n" } else { b"]\n" })?;
         }
         Ok(())
