@@ -272,7 +272,7 @@ fn parts(number: &Datum<'_>, scale: i8, behind: usize, shift: usize) -> SqlResul
     let (places, shift) = (behind.min(60), i8::try_from(shift.min(60)).unwrap_or(60));
     let (is_negative, digits) = match number.as_ref() {
         ValueRef::Decimal(value) => {
-            let to = i8::try_from(places).unwrap_or(60).min(37).max(0);
+            let to = i8::try_from(places).unwrap_or(37).clamp(0, 37);
             // A value of more digits has them all behind the point.
             let shifted = decimal::rescale(value, scale.saturating_sub(shift), to)?;
             (
