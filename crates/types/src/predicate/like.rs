@@ -106,8 +106,16 @@ impl LikePattern {
 
     /// Each part is taken where it comes first: what follows has the most room then.
     fn has_parts(&self, text: &str, middle: &[Finder<'_>], suffix: &str) -> bool {
-        let between = text.strip_prefix(self.prefix.as_str()).and_then(|rest| rest.strip_suffix(suffix));
-        let Some(mut rest) = between.map(str::as_bytes) else { return false };
+        // Nothing is compared where there is nothing: comparing no bytes at the address of an empty text took 200 ns a row (masked loads that would fault).
+        let mut rest = text.as_bytes();
+        if !self.prefix.is_empty() {
+            let Some(behind) = rest.strip_prefix(self.prefix.as_bytes()) else { return false };
+            rest = behind;
+        }
+        if !suffix.is_empty() {
+            let Some(before) = rest.strip_suffix(suffix.as_bytes()) else { return false };
+            rest = before;
+        }
         middle.iter().all(|part| match part.find(rest) {
             Some(at) => {
                 rest = &rest[at + part.needle().len()..];
