@@ -24,7 +24,8 @@ fn statements(text: &str) -> Vec<Told> {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = line.strip_prefix("connection ") {
-            name.trim().clone_into(&mut connection);
+            // That without a name.
+            name.trim().trim_start_matches("default").clone_into(&mut connection);
         }
         let is_query = line.starts_with("query");
         if !(line.starts_with("statement") || is_query) {
