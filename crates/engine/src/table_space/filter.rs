@@ -419,10 +419,9 @@ impl Filter {
     }
 
     /// The same, and the integer of a column is one of these.
-    pub(crate) fn with_members(&self, column: usize, members: &Arc<IntMembers>) -> Filter {
-        let mut filter = self.clone();
-        filter.members.push((column, Arc::clone(members)));
-        filter
+    pub(crate) fn with_members(mut self, column: usize, members: &Arc<IntMembers>) -> Filter {
+        self.members.push((column, Arc::clone(members)));
+        self
     }
 
     /// Does a record satisfy the condition?

@@ -72,10 +72,7 @@ impl Scan {
         if !self.columns.contains(&column) || !self.table.is_int_column(column) {
             return Err(Error::Value(format!("{}: the scan has no column number {column} of integers", self.table.object())));
         }
-        let filter = self
-            .filter
-            .as_deref()
-            .map_or_else(|| Filter::default().with_members(column, members), |filter| filter.with_members(column, members));
+        let filter = self.filter.as_deref().cloned().unwrap_or_default().with_members(column, members);
         self.filter = Some(Arc::new(filter));
         Ok(())
     }
