@@ -16,7 +16,7 @@ use pagefold_codec::page::Patch;
 use pagefold_codec::splice::Splice;
 use pagefold_format::FormatError;
 use pagefold_format::data::{
-    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max, forms,
+    Body, ColumnBuilder, ColumnImage, DataOp, DataPage, OwnPage, PlacedRow, SingleRow, SlotRange, area_encoder, column_rows_max, forms,
 };
 use pagefold_format::log::Earlier;
 use pagefold_format::op::PageOp;
@@ -154,7 +154,8 @@ impl Table {
         let mut builder = self.builder(version);
         let others = (0..view.slot_count()).filter(|slot| *slot != single.slot()).map(|slot| PlacedRow { slot, page: view, at: slot });
         let ranges: Vec<SlotRange> = view.ranges().iter().collect();
-        let image = self.image_of(&mut builder, others, Some(single), &ranges).map_err(|e| data_set.corrupt(number, e))?;
+        let own = OwnPage { page: view, bytes: self.attributes.page_bytes.saturating_sub(kept) };
+        let image = self.image_of(&mut builder, others, Some(single), (&ranges, own)).map_err(|e| data_set.corrupt(number, e))?;
         let image = image.filter(|image| image.len() + kept <= self.attributes.page_bytes);
         let fits = image.is_some();
         if let Some(image) = image.filter(|_| apply) {
@@ -164,16 +165,16 @@ impl Table {
         Ok(fits)
     }
 
-    /// A page with these rows, one more by itself, and ranges. `None` when its rows cannot lie by column.
+    /// A page built anew with these rows, one more by itself, and ranges. `None` when its rows cannot lie by column.
     pub(super) fn image_of<'b, 'p>(
         &self,
         builder: &'b mut ColumnBuilder,
         rows: impl Iterator<Item = PlacedRow<'p>>,
         single: Option<SingleRow<'p>>,
-        ranges: &[SlotRange],
+        (ranges, own): (&[SlotRange], OwnPage<'p>),
     ) -> std::result::Result<Option<ColumnImage<'b>>, FormatError> {
         self.images.fetch_add(1, Ordering::Relaxed);
-        builder.build(rows, single, ranges, &self.decoder, |version| self.dictionaries.tokens_of(version))
+        builder.build(rows, single, (ranges, Some(own)), &self.decoder, |version| self.dictionaries.tokens_of(version))
     }
 
     /// The version of the dictionary that pages of a data set are rebuilt with, 0 without one. `None` while it is not stored there.

@@ -20,7 +20,8 @@ use crate::Result;
 use crate::data_set::DataSet;
 use crate::pool::{MiniTransaction, PageHandle};
 use pagefold_format::data::{
-    COLUMN_ROWS_START, ColumnBuilder, ColumnImage, DataOp, DataPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind, put_ranges,
+    COLUMN_ROWS_START, ColumnBuilder, ColumnImage, DataOp, DataPage, OwnPage, PlacedRow, RANGE_BYTES, SlotRange, Stored, StoredKind,
+    put_ranges,
 };
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
@@ -297,9 +298,10 @@ impl Table {
             let goes = |slot: u16| range.contains(slot) && is_of_range(&view, slot);
             let stays = (0..view.slot_count()).filter(|slot| !goes(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
             let ranges = without(view.ranges().iter(), run.hosted.map(|_| gone), (run.hosted.is_none()).then_some(range));
-            let image = self.image_of(&mut builder, stays, None, &ranges).map_err(|e| data_set.corrupt(number, e))?;
             let claims = self.claims(&view, (partition, number), range);
             let claimed = claims.iter().map(|claim| claim.1).sum::<usize>();
+            let own = OwnPage { page: view, bytes: page_bytes.saturating_sub(kept.saturating_sub(claimed) + wanted) };
+            let image = self.image_of(&mut builder, stays, None, (&ranges, own)).map_err(|e| data_set.corrupt(number, e))?;
             let enough = image.as_ref().is_some_and(|image| image.len() + kept.saturating_sub(claimed) + wanted <= page_bytes);
             if enough || rows == most || whole {
                 // If it is not enough, others are to follow.
@@ -414,7 +416,8 @@ impl Table {
             _ => PlacedRow { slot, page: view, at: slot },
         });
         let ranges = without(view.ranges().iter(), Some(gone), None);
-        let image = self.image_of(builder, placed, None, &ranges).map_err(|e| data_set.corrupt(number, e))?;
+        let own = OwnPage { page: view, bytes: bytes.len().saturating_sub(taken) };
+        let image = self.image_of(builder, placed, None, (&ranges, own)).map_err(|e| data_set.corrupt(number, e))?;
         Ok(image.filter(|image| image.len() + taken <= bytes.len()))
     }
 
@@ -583,10 +586,11 @@ impl Table {
             stay.map(|slot| PlacedRow { slot, page: view, at: slot })
         };
         let behind = own(first + count..view.slot_count());
-        let image = self
-            .image_of(builder, own(0..first).chain(come).chain(behind), None, &ranges)
-            .map_err(|e| host.partition.corrupt(number, e))?;
         let taken = host.partition.kept_bytes(number) + spare;
+        let own_page = OwnPage { page: view, bytes: bytes.len().saturating_sub(taken) };
+        let image = self
+            .image_of(builder, own(0..first).chain(come).chain(behind), None, (&ranges, own_page))
+            .map_err(|e| host.partition.corrupt(number, e))?;
         let Some(image) = image.filter(|image| image.len() + taken <= bytes.len()) else { return Ok(None) };
         self.put_image(&mut host.mtr, host.handle, image)?;
         Ok(Some(there))

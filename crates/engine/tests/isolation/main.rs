@@ -20,6 +20,7 @@ mod no_room;
 mod open_scans;
 mod partition_notes;
 mod partitions;
+mod patched_room;
 mod processes;
 mod read_views;
 mod readers;

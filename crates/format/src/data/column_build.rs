@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - every slot keeps its number, and its row or ghost; forward pointers, rows that are away from home, and ghosts that lie by themselves keep their bytes;
-//! - slots of the area that have no row there repeat one nearby, or, where that would take more, a map says which slots have one.
+//! - slots of the area that have no row there repeat one nearby, or, where that would take more, a map says which slots have one;
+//! - a page that would have no room for its rows by column, as one of those that lie by themselves is unlike all others, leaves these by themselves.
 
 use super::column_part::{ColumnPart, Entry, State, map_bytes, state_bytes};
 use super::forms::{RecordDecoder, area_form};
@@ -63,6 +64,15 @@ impl SingleRow<'_> {
     }
 }
 
+/// The page that is built anew.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnPage<'p> {
+    /// As it is.
+    pub page: DataPage<'p>,
+    /// Bytes that it may take then.
+    pub bytes: usize,
+}
+
 /// Builds pages anew; reused from page to page.
 #[derive(Debug)]
 pub struct ColumnBuilder {
@@ -117,10 +127,11 @@ impl ColumnBuilder {
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
         let ranges: Vec<SlotRange> = page.ranges().iter().collect();
-        self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), None, &ranges, decoder, dictionary)
+        self.build((0..page.slot_count()).map(|slot| PlacedRow { slot, page: *page, at: slot }), None, (&ranges, None), decoder, dictionary)
     }
 
-    /// A page with these rows, which ascend by slot, one more, and ranges. What lies in a slot of a forwarded range on its page comes along by its entry only. `None` as for [`Self::rebuild`].
+    /// A page with these rows, which ascend by slot, one more, and ranges. What lies in a slot of a forwarded range on its page comes along by its entry only. If it takes more than its own page may, rows that lie there by
+    /// themselves stay so. `None` as for [`Self::rebuild`].
     ///
     /// # Errors
     /// When a row is damaged.
@@ -128,38 +139,63 @@ impl ColumnBuilder {
         &mut self,
         rows: impl Iterator<Item = PlacedRow<'p>>,
         single: Option<SingleRow<'p>>,
-        ranges: &[SlotRange],
+        (ranges, own_page): (&[SlotRange], Option<OwnPage<'p>>),
         decoder: &RecordDecoder,
         dictionary: impl Fn(u16) -> Option<&'d RowDictionary>,
     ) -> Result<Option<ColumnImage<'_>>, FormatError> {
-        let Some(Placement { rows, sources, slots, in_area, area_slots }) = Placement::of(rows, single)? else { return Ok(None) };
+        let Some(mut placement) = Placement::of(rows, single)? else { return Ok(None) };
+        let mut outline = self.lay_out(&placement, ranges, decoder, &dictionary)?;
+        if let Some(own) = own_page
+            && outline.as_ref().is_none_or(|outline| self.image(outline).len() > own.bytes)
+            && placement.leave_alone(own.page)
+        {
+            outline = self.lay_out(&placement, ranges, decoder, &dictionary)?;
+        }
+        Ok(outline.map(|outline| self.image(&outline)))
+    }
+
+    fn image(&self, outline: &Outline) -> ColumnImage<'_> {
+        let Outline { slots, dictionary_version, ranges, sparse } = *outline;
+        ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }
+    }
+
+    /// Lays rows out in the parts of a page.
+    fn lay_out<'d>(
+        &mut self,
+        placement: &Placement<'_>,
+        ranges: &[SlotRange],
+        decoder: &RecordDecoder,
+        dictionary: &impl Fn(u16) -> Option<&'d RowDictionary>,
+    ) -> Result<Option<Outline>, FormatError> {
+        let Placement { rows, sources, slots, in_area, area_slots } = placement;
+        let (in_area, area_slots) = (*in_area, *area_slots);
         let own = decoder.layout();
         let is_taken = |layout: u8| layout <= own || self.takes_later;
         let in_areas = sources.iter().filter(|source| source.rows > 0).map(|source| source.part.layout());
-        let by_themselves = rows.iter().filter_map(|(_, lies)| if let Lies::Body(body) = lies { Some(body.layout()) } else { None });
+        let by_themselves = rows.iter().filter_map(|(_, lies)| if let Lies::Body { body, .. } = lies { Some(body.layout()) } else { None });
         if !in_areas.chain(by_themselves).all(is_taken) {
             return Ok(None);
         }
-        let slots = slots.max(ranges.last().map_or(0, SlotRange::end));
+        let slots = (*slots).max(ranges.last().map_or(0, SlotRange::end));
         // A row that repeats another takes some bytes, a slot of the map a bit.
         let sparse = (area_slots - in_area) * REPEATED_BYTES > map_bytes(area_slots);
         let mut states = vec![State::Free; usize::from(slots)];
         let mut map = vec![0u8; area_slots.div_ceil(8)];
         let mut entries = Vec::new();
         self.rows.clear();
-        let held = self.held(&sources, &rows, sparse, own);
+        let held = self.held(sources, rows, sparse, own);
         #[cfg(test)]
         (self.held_rows = held);
         self.area.clear();
         let mut carried = Vec::new();
         if held == 0 {
             self.encoder.clear();
-            let unpacked = sources.iter().map(|source| source.unpack(self.dictionary_version, decoder, &dictionary));
+            let unpacked = sources.iter().map(|source| source.unpack(self.dictionary_version, decoder, dictionary));
             carried = unpacked.collect::<Result<_, _>>()?;
         }
         let mut run = Run::default();
         let mut area_rows = 0;
-        for (slot, lies) in rows {
+        for &(slot, lies) in rows {
             let at = usize::from(slot);
             let (body, ghost) = match lies {
                 Lies::Alone { kind, bytes, ghost } => {
@@ -170,7 +206,7 @@ impl ColumnBuilder {
                     continue;
                 }
                 Lies::InArea { source, row, ghost } => (Body::Column { part: sources[source].part, row }, ghost),
-                Lies::Body(body) => (body, false),
+                Lies::Body { body, .. } => (body, false),
             };
             // Slots before the row repeat it, unless the map says that they have none.
             let times = if sparse { 1 } else { at + 1 - area_rows };
@@ -185,7 +221,7 @@ impl ColumnBuilder {
                 }
                 _ => {
                     run.end(&mut self.encoder, &mut carried)?;
-                    let record = decoder.decode(body, body.dictionary().and_then(&dictionary), &mut self.record)?;
+                    let record = decoder.decode(body, body.dictionary().and_then(dictionary), &mut self.record)?;
                     if record.len() > decoder.record_bytes_max() {
                         // In this layout it is longer than a page.
                         return Ok(None);
@@ -220,8 +256,7 @@ impl ColumnBuilder {
         }
         put_ranges(ranges, &mut self.directory);
         let dictionary_version = if self.area.is_empty() { 0 } else { area_form(own, self.dictionary_version) };
-        let ranges = ranges.len() as u16;
-        Ok(Some(ColumnImage { slots, dictionary_version, area: &self.area, rows: &self.rows, directory: &self.directory, ranges, sparse }))
+        Ok(Some(Outline { slots, dictionary_version, ranges: ranges.len() as u16, sparse }))
     }
 
     /// So many rows were not taken in the last time, as they were known.
@@ -245,13 +280,22 @@ impl ColumnBuilder {
     }
 }
 
+/// What a page that has been laid out says beside its parts.
+#[derive(Debug)]
+struct Outline {
+    slots: u16,
+    dictionary_version: u16,
+    ranges: u16,
+    sparse: bool,
+}
+
 /// How a row lies on the page that it comes from, or is to lie where it is new.
 #[derive(Clone, Copy, Debug)]
 enum Lies<'p> {
     /// In the area of this page of those that rows come from.
     InArea { source: usize, row: u16, ghost: bool },
-    /// Otherwise: it comes into the area.
-    Body(Body<'p>),
+    /// Otherwise: it comes into the area. `alone`: it lies by itself on the page that it comes from, in this way.
+    Body { body: Body<'p>, alone: Option<(usize, StoredKind, &'p [u8])> },
     /// By itself, and stays so.
     Alone { kind: StoredKind, bytes: &'p [u8], ghost: bool },
 }
@@ -298,17 +342,33 @@ impl<'p> Placement<'p> {
                 return Ok(None);
             }
             let lies = match Stored::parse(row, page.dictionary_version())? {
-                Stored::Home(body) | Stored::Hosted { body, .. } if !ghost => Lies::Body(body),
+                Stored::Home(body) | Stored::Hosted { body, .. } if !ghost => Lies::Body { body, alone: Some((from, row.kind, row.bytes)) },
                 _ => Lies::Alone { kind: row.kind, bytes: row.bytes, ghost },
             };
             placement.put(slot, lies);
         }
         match single {
             Some(SingleRow::Alone { slot, kind, bytes }) => placement.put(slot, Lies::Alone { kind, bytes, ghost: false }),
-            Some(SingleRow::ByColumn { slot, body }) => placement.put(slot, Lies::Body(body)),
+            Some(SingleRow::ByColumn { slot, body }) => placement.put(slot, Lies::Body { body, alone: None }),
             None => {}
         }
         Ok(Some(placement))
+    }
+
+    /// Rows that lie by themselves on this page stay so. False when there are none.
+    fn leave_alone(&mut self, page: DataPage<'_>) -> bool {
+        let mut some = false;
+        for (_, lies) in &mut self.rows {
+            if let Lies::Body { alone: Some((from, kind, bytes)), .. } = *lies
+                && self.sources[from].slots.reads(page)
+            {
+                *lies = Lies::Alone { kind, bytes, ghost: false };
+                some = true;
+            }
+        }
+        let in_area = self.rows.iter().filter(|(_, lies)| !matches!(lies, Lies::Alone { .. }));
+        (self.in_area, self.area_slots) = in_area.fold((0, 0), |(rows, _), (slot, _)| (rows + 1, usize::from(*slot) + 1));
+        some
     }
 
     fn put(&mut self, slot: u16, lies: Lies<'p>) {

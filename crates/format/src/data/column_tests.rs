@@ -137,7 +137,7 @@ fn a_page_that_is_rebuilt_without_rows_is_as_good_as_new() {
     let (kind, bytes) = rows.stored(&rows.record(&mut random, 1));
     apply(&mut page, DataOp::Insert { slot: 0, kind, bytes: &bytes }).unwrap();
     assert!(rebuild(&mut rows, &mut page) && DataPage::new(&page).has_columns());
-    let image = rows.builder.build(std::iter::empty(), None, &[], &rows.decoder, |_| None).unwrap().unwrap();
+    let image = rows.builder.build(std::iter::empty(), None, (&[], None), &rows.decoder, |_| None).unwrap().unwrap();
     apply(&mut page, DataOp::Rebuild(image)).unwrap();
     assert_eq!(DataPage::new(&page).free_bytes(), 2048 - DATA_HEADER_BYTES);
     assert_eq!(page, fresh);

@@ -116,7 +116,7 @@ fn ranges() {
     let hosted = SlotRange { first: slots + 10, count: 5, hosted: true, there: Rid::new(0, 9, 100) };
     let own = (0..slots).filter(|slot| !forwarded.contains(*slot)).map(|slot| PlacedRow { slot, page: view, at: slot });
     let others = (0..3).map(|i| PlacedRow { slot: hosted.first + 2 * i, page: view, at: 10 + i });
-    let image = builder.build(own.chain(others), None, &[forwarded, hosted], &decoder, |_| None).unwrap().unwrap();
+    let image = builder.build(own.chain(others), None, (&[forwarded, hosted], None), &decoder, |_| None).unwrap().unwrap();
     assert!(image.sparse && image.ranges == 2);
     DataOp::Rebuild(image).apply(&mut page).unwrap();
     let view = DataPage::new(&page);

@@ -18,7 +18,7 @@ mod ranges;
 mod slot_reader;
 mod stored;
 
-pub use column_build::{ColumnBuilder, PlacedRow, SingleRow};
+pub use column_build::{ColumnBuilder, OwnPage, PlacedRow, SingleRow};
 pub use column_pack::{ColumnPacker, PackedPage, area_encoder, column_rows_max, string_codes};
 pub use column_part::{
     COLUMN_HEADER_BYTES, COLUMN_PAGE_VERSION, COLUMN_ROWS_START, ColumnPart, ENTRY_BYTES, Entry, MOVED_SPACE, State, state_bytes,

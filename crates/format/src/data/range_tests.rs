@@ -38,7 +38,7 @@ impl Two {
         let is_pointer = |slot: u16| matches!(home.row(slot).map(|row| Stored::parse(row, COMPACT)), Some(Ok(Stored::Forward(_))));
         let hosted = hosted.filter(|row| !is_pointer(row.at));
         let rows: Vec<PlacedRow<'_>> = own.chain(hosted).collect();
-        let image = self.rows.builder.build(rows.into_iter(), None, &ranges, &self.rows.decoder, |_| None).unwrap().unwrap();
+        let image = self.rows.builder.build(rows.into_iter(), None, (&ranges, None), &self.rows.decoder, |_| None).unwrap().unwrap();
         if image.len() > SIZE {
             return false;
         }
@@ -48,7 +48,7 @@ impl Two {
         ranges.sort_unstable_by_key(|range| range.first);
         let stays = |slot: &u16| !range.contains(*slot) || is_pointer(*slot);
         let left = (0..home.slot_count()).filter(stays).map(|slot| PlacedRow { slot, page: home, at: slot });
-        let image = self.rows.builder.build(left, None, &ranges, &self.rows.decoder, |_| None).unwrap().unwrap();
+        let image = self.rows.builder.build(left, None, (&ranges, None), &self.rows.decoder, |_| None).unwrap().unwrap();
         let mut page = self.home.clone();
         apply(&mut page, DataOp::Rebuild(image)).unwrap();
         (self.home, self.host) = (page, fresh);
