@@ -34,8 +34,34 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location();
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
     refuse_junk(&tokens)?;
-    let tokens = tokens.into_iter().map(printable).collect::<SqlResult<Vec<TokenWithSpan>>>()?;
+    let tokens = join_literals(tokens)?.into_iter().map(printable).collect::<SqlResult<Vec<TokenWithSpan>>>()?;
     Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
+}
+
+/// Literals one behind the other are one, if there is a new line between them; else they are an error (SQL-92, 5.3).
+fn join_literals(tokens: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if let Token::SingleQuotedString(more) = &token.token {
+            let is_blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+            let before = joined.iter().rposition(|token| !is_blank(token));
+            if let Some(before) = before
+                && let TokenWithSpan { token: text, span } = &mut joined[before]
+                && let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) | Token::NationalStringLiteral(text) = text
+            {
+                if span.end.line == token.span.start.line {
+                    let found = SqlError::syntax(format!("syntax error at or near \"'{more}'\""));
+                    return Err(found.at(token.span.start.line, token.span.start.column));
+                }
+                text.push_str(more);
+                span.end = token.span.end;
+                joined.truncate(before + 1);
+                continue;
+            }
+        }
+        joined.push(token);
+    }
+    Ok(joined)
 }
 
 /// What is kept as text (defaults, conditions, views) is printed by sqlparser, which takes two quotes side by side, and one behind a backslash, for escaped already: what it prints would be read as another text.
@@ -273,6 +299,19 @@ impl<'t> Places<'t> {
     }
 }
 
+/// A text with others in the place of single characters, at places that ascend.
+pub(crate) fn replaced(text: &str, places: &[(Location, String)]) -> String {
+    let (mut found, mut all, mut done) = (Places::of(text), String::with_capacity(text.len()), 0);
+    for (place, instead) in places {
+        let at = found.at(*place);
+        all.push_str(&text[done..at]);
+        all.push_str(instead);
+        done = at + text[at..].chars().next().map_or(0, char::len_utf8);
+    }
+    all.push_str(&text[done..]);
+    all
+}
+
 /// An expression as the catalog has it: a default, a condition.
 pub(crate) fn parse_expression(text: &str) -> SqlResult<Expr> {
     let tokens = tokens(text)?;
@@ -299,6 +338,13 @@ pub fn quoted_where_needed(name: &str) -> String {
     };
     let written = |part: &str| if is_plain(part) { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) };
     name.split('.').map(written).collect::<Vec<_>>().join(".")
+}
+
+/// The name of a relation or column as it can be written, whatever words and characters it has.
+pub(crate) fn quoted_ident(name: &str) -> String {
+    let is_word = sqlparser::keywords::ALL_KEYWORDS.binary_search(&name.to_uppercase().as_str()).is_ok();
+    let plain = quoted_where_needed(name);
+    if is_word || name.contains('.') { format!("\"{}\"", name.replace('"', "\"\"")) } else { plain }
 }
 
 /// sqlparser tells the place at the end of its message.

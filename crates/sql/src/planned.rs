@@ -294,9 +294,9 @@ impl Planned {
         own.chain(others).map(|table| &*table.first().table)
     }
 
-    /// How many parameters it has.
-    pub(crate) fn param_count(&self) -> usize {
-        self.params.len()
+    /// The types of its parameters.
+    pub(crate) fn param_types(&self) -> &[DataType] {
+        &self.params
     }
 
     /// Values of parameters, of the types that the statement has given them: mostly those that are given.

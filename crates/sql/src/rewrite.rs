@@ -153,7 +153,8 @@ fn marked_merge(tokens: &mut Vec<TokenWithSpan>) {
     let mut inserts = false;
     let mut changes: Vec<(std::ops::RangeInclusive<usize>, Vec<Token>)> = Vec::new();
     for at in 0..words.len() {
-        if is(at, "when") {
+        // CASE has another WHEN.
+        if is(at, "when") && (is(at + 1, "matched") || is(at + 1, "not") && is(at + 2, "matched")) {
             inserts = is(at + 1, "not") && is(at + 2, "matched") && !(is(at + 3, "by") && is(at + 4, "source"));
         } else if is(at, "then") && is(at + 1, "do") && is(at + 2, "nothing") {
             let mut instead = vec![Token::make_keyword(if inserts { "INSERT" } else { "UPDATE" })];

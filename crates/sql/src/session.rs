@@ -111,6 +111,11 @@ impl Statement {
         Statement { text: node.to_string().into(), syntax: Arc::new(Syntax::Sql(Box::new(node))), types: types.into() }
     }
 
+    /// The same with other types of its parameters.
+    fn with_types(&self, types: &[DataType]) -> Statement {
+        Statement { types: types.into(), ..self.clone() }
+    }
+
     /// Types that PREPARE gave to parameters.
     pub(crate) fn types(&self) -> &[DataType] {
         &self.types

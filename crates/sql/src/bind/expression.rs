@@ -11,7 +11,9 @@ use crate::sequences::SequenceRef;
 use crate::{SqlError, SqlResult};
 use pagefold_format::catalog::DefinedKind;
 use pagefold_types::{DataType, Value};
-use sqlparser::ast::{self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned, UnaryOperator};
+use sqlparser::ast::{
+    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Spanned, UnaryOperator,
+};
 use sqlparser::tokenizer::Span;
 
 /// Levels of expressions within each other.
@@ -372,21 +374,29 @@ impl Binder<'_> {
         if call.null_treatment.is_some() || !call.within_group.is_empty() || !matches!(call.parameters, FunctionArguments::None) {
             return Err(SqlError::unsupported(format!("this form of {name}")));
         }
-        let (arguments, distinct, clauses): (&[FunctionArg], bool, usize) = match &call.args {
-            FunctionArguments::None => (&[], false, 0),
+        let (arguments, distinct, clauses): (&[FunctionArg], bool, &[FunctionArgumentClause]) = match &call.args {
+            FunctionArguments::None => (&[], false, &[]),
             FunctionArguments::List(list) => {
-                (&list.args, matches!(list.duplicate_treatment, Some(ast::DuplicateTreatment::Distinct)), list.clauses.len())
+                (&list.args, matches!(list.duplicate_treatment, Some(ast::DuplicateTreatment::Distinct)), &list.clauses)
             }
             FunctionArguments::Subquery(_) => return Err(SqlError::unsupported(format!("{name} of a subquery"))),
         };
-        if clauses > 0 {
-            return Err(SqlError::unsupported(format!("clauses within the parentheses of {name}")));
-        }
+        let order: &[ast::OrderByExpr] = match clauses {
+            [] => &[],
+            [FunctionArgumentClause::OrderBy(order)] if call.over.is_some() => {
+                return Err(SqlError::unsupported("ORDER BY of an aggregate that is a window function").at_span(order[0].span()));
+            }
+            [FunctionArgumentClause::OrderBy(order)] if is_aggregate(&name) => order,
+            [FunctionArgumentClause::OrderBy(_)] => {
+                return Err(SqlError::new("42809", format!("ORDER BY specified, but {name} is not an aggregate function")));
+            }
+            _ => return Err(SqlError::unsupported(format!("clauses within the parentheses of {name}"))),
+        };
         if let Some(over) = &call.over {
             return self.window_call(&name, call, arguments, distinct, over);
         }
         if is_aggregate(&name) {
-            return self.aggregate(&name, call, arguments, distinct);
+            return self.aggregate(&name, call, (arguments, order), distinct);
         }
         if name == "grouping" {
             return self.grouping(arguments);
@@ -463,9 +473,15 @@ impl Binder<'_> {
         Ok(Typed::of(Expr::NextValue(std::sync::Arc::new(sequence)), DataType::BigInt))
     }
 
-    fn aggregate(&mut self, name: &str, call: &ast::Function, arguments: &[FunctionArg], distinct: bool) -> SqlResult<Typed> {
+    fn aggregate(
+        &mut self,
+        name: &str,
+        call: &ast::Function,
+        (arguments, order): (&[FunctionArg], &[ast::OrderByExpr]),
+        distinct: bool,
+    ) -> SqlResult<Typed> {
         refuse_count_of_nothing(name, arguments)?;
-        let (bound, filter) = self.without_aggregates("the argument of an aggregate function", |binder| {
+        let (bound, by, filter) = self.without_aggregates("the argument of an aggregate function", |binder| {
             let mut bound = Vec::with_capacity(arguments.len());
             for argument in arguments {
                 match argument {
@@ -475,11 +491,14 @@ impl Binder<'_> {
                 }
             }
             let filter = call.filter.as_ref().map(|filter| binder.condition(filter, "FILTER")).transpose()?;
-            Ok((bound, filter))
+            let by = order.iter().map(|key| Ok(binder.expression(&key.expr).and_then(|of| binder.settled(of))?.0));
+            let by = by.collect::<SqlResult<Vec<Expr>>>()?;
+            Ok((bound, by, filter))
         })?;
-        let aggregate = aggregate(name, bound, distinct, self.params)?;
+        let keys = order.iter().enumerate().map(|(at, key)| super::select::sort_key(at, key)).collect();
+        let aggregate = aggregate(name, bound, distinct, self.params)?.ordered(by, keys)?;
         // Whose aggregate it is, is said by the columns of argument and FILTER together.
-        let parts = || aggregate.argument.iter().chain(&filter);
+        let parts = || aggregate.exprs().chain(&filter);
         let has_own = parts().any(|part| part.any(|part| matches!(part, Expr::Column { .. })));
         if !has_own && parts().any(|part| part.any(|part| matches!(part, Expr::Outer(_)))) {
             return Err(SqlError::unsupported(format!("{name} of columns of the query around, which is an aggregate of that query")));
@@ -505,15 +524,12 @@ impl Binder<'_> {
     /// Brings what is compared with a subquery, and that one's column, to one type.
     fn same_type(&mut self, of: Typed, subquery: Subplan) -> SqlResult<(Expr, Subplan)> {
         let column = Typed::of(Expr::Slot(0), subquery.data_type);
-        let compared = make::compare(Comparison::Equal, of, column, self.params)?;
-        let Expr::Compare { left, right, .. } = compared.expr else {
-            return Err(SqlError::types("this cannot be compared with the column of the subquery"));
-        };
-        if *right != Expr::Slot(0) {
+        let (of, column) = make::alike_by_column(of, column, self.params)?;
+        if column != Expr::Slot(0) {
             let plan = std::mem::take(&mut self.subplans[subquery.number]);
-            self.subplans[subquery.number] = plan.projected(vec![*right]);
+            self.subplans[subquery.number] = plan.projected(vec![column]);
         }
-        Ok((*left, subquery))
+        Ok((of, subquery))
     }
 
     /// Of the rows of a subquery, no more than these are looked at.

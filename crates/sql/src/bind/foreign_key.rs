@@ -149,7 +149,9 @@ impl Binder<'_> {
                 }
             }
         }
-        for at in 1..made.tables.len() {
+        // What the statement itself does with rows of its table has its rules from elsewhere; but actions may come back to it.
+        let comes_back = made.keys.iter().any(|key| key.child == 0 && (key.on_delete.changes() || key.on_update.changes()));
+        for at in usize::from(!comes_back)..made.tables.len() {
             let (table, reach) = (Arc::clone(&made.tables[at].table), made.tables[at].reach.clone());
             if !reach.updates.is_empty() {
                 made.tables[at].rules = self.row_rules(&table)?;

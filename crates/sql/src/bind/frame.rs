@@ -152,11 +152,8 @@ impl Binder<'_> {
         if is_negative == Expr::Literal(Value::Boolean(true)) && of == DataType::Interval {
             return Err(negative_size());
         }
-        let compared = make::compare(Comparison::Equal, key, limit, self.params)?;
-        let Expr::Compare { left: key, right: limit, .. } = compared.expr else {
-            return Err(unsupported(type_name(&key_type).to_string()));
-        };
-        Ok(Offset::Range { key: *key, limit: *limit, is_negative })
+        let (key, limit) = make::alike_by_column(key, limit, self.params)?;
+        Ok(Offset::Range { key, limit, is_negative })
     }
 }
 

@@ -24,7 +24,7 @@ impl Binder<'_> {
     }
 
     fn joins(&mut self, item: &ast::TableWithJoins) -> SqlResult<From> {
-        let first = self.scope().relations.len();
+        let (first, merged) = (self.scope().relations.len(), self.scope().merged.len());
         let mut left = self.factor(&item.relation)?;
         for join in &item.joins {
             let middle = self.scope().relations.len();
@@ -43,8 +43,8 @@ impl Binder<'_> {
             }
             let on = match constraint {
                 JoinConstraint::On(condition) => {
-                    let condition = self.without_aggregates("JOIN conditions", |binder| binder.condition(condition, "JOIN/ON"))?;
-                    conjuncts(condition)
+                    let bind = |binder: &mut Self| binder.condition(condition, "JOIN/ON");
+                    conjuncts(self.within_join((first, merged), |binder| binder.without_aggregates("JOIN conditions", bind))?)
                 }
                 JoinConstraint::Using(names) => {
                     let names = names.iter().map(|name| Ok(crate::parse::parts(name)?[0].clone())).collect::<SqlResult<Vec<_>>>()?;
@@ -73,6 +73,19 @@ impl Binder<'_> {
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
         }
         Ok(left)
+    }
+
+    /// Binds what stands in a join, which sees no relations and merged columns of FROM before it.
+    fn within_join<T>(&mut self, (first, merged): (usize, usize), bind: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        let scope = self.scope();
+        let before: Vec<Merged> = scope.merged.drain(..merged).collect();
+        let hidden: Vec<usize> = (0..first).filter(|at| scope.relations[*at].is_visible).collect();
+        hidden.iter().for_each(|at| scope.relations[*at].is_visible = false);
+        let bound = bind(self);
+        let scope = self.scope();
+        hidden.iter().for_each(|at| scope.relations[*at].is_visible = true);
+        scope.merged.splice(..0, before);
+        bound
     }
 
     /// Rows of the second side of a RIGHT or FULL JOIN come without a row of the first: they can need none.
@@ -271,7 +284,7 @@ impl Binder<'_> {
                 }
                 bound.push(make::coerce(typed, &DataType::BigInt, binder.params)?.expr);
             }
-            Ok(Query { plan: Plan::series(bound), outputs: vec![Output { name: function.clone(), data_type }], unknown: Vec::new() })
+            Ok(Query { plan: Plan::series(bound), outputs: vec![Output { name: function.clone(), data_type }], untyped: Vec::new() })
         })?;
         let column = Output { name: function.clone(), data_type };
         // The one column is called as the relation is.
@@ -309,8 +322,8 @@ impl Binder<'_> {
         }
         let mut outputs = Vec::with_capacity(width);
         for column in 0..width {
-            let types = bound.iter().map(|row| row[column].data_type);
-            let data_type = crate::expression::common_type(types, "VALUES")?.unwrap_or(super::TEXT);
+            let all: Vec<Typed> = bound.iter().map(|row| row[column].clone().known(self.params)).collect();
+            let data_type = make::common_of(&all, "VALUES", self.params)?.unwrap_or(super::TEXT);
             for row in &mut bound {
                 let typed = std::mem::replace(&mut row[column], Typed::null());
                 row[column] = make::coerce(typed, &data_type, self.params)?;

@@ -145,6 +145,9 @@ impl Binder<'_> {
             let mut rows = Vec::with_capacity(values.rows.len());
             for row in &values.rows {
                 let row = &row.content;
+                if row.len() != values.rows[0].content.len() {
+                    return Err(SqlError::syntax("VALUES lists must all be the same length"));
+                }
                 rows.push(self.row_values(table, (targets, overriding), row, !insert.columns.is_empty())?);
             }
             let exprs = (0..table.schema.len()).map(Expr::Slot).collect();
@@ -164,7 +167,7 @@ impl Binder<'_> {
             let given = match targets.iter().position(|target| *target == column).filter(|at| *at < planned.outputs.len()) {
                 None => Given::Default,
                 // A literal that nobody gave a type is read as one of the column's; a text is one already, and a cast would cut it.
-                Some(at) if planned.unknown.contains(&at) && !data_type.is_text() => {
+                Some(at) if planned.is_untyped(at) && !data_type.is_text() => {
                     let slot = Typed::of(Expr::Slot(at), planned.outputs[at].data_type);
                     Given::Value(make::cast(slot, data_type, self.params)?)
                 }

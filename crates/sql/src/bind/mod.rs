@@ -48,7 +48,7 @@ pub(crate) use aggregates::{AGGREGATES, KEYS, Noted};
 pub(crate) use expression::string;
 pub(crate) use frame::{Bound, Frame, FrameUnit, Offset, negative_size};
 pub(crate) use grouping::{GROUPINGS, GroupingSet, Groups};
-pub(crate) use needs::Needs;
+pub(crate) use needs::{Needs, Wildcard};
 pub(crate) use scope::{NAMELESS, Relation, Scope, Source};
 pub(crate) use select::{Distinct, From, Limit, Query, Select, SetOperation, SortKey};
 pub(crate) use windows::{WINDOWS, WindowCall, WindowFunction, WindowOrder};

@@ -4,6 +4,7 @@
 
 use super::{Binder, Scope, Source};
 use crate::SqlResult;
+use sqlparser::tokenizer::Location;
 use std::collections::BTreeSet;
 
 /// What was found by its name.
@@ -14,6 +15,17 @@ pub(crate) struct Needs {
     /// Columns of tables, by number.
     pub(crate) columns: BTreeSet<(String, usize)>,
     pub(crate) sequences: BTreeSet<String>,
+    pub(crate) wildcards: Vec<Wildcard>,
+}
+
+/// A `*` of the text.
+#[derive(Debug)]
+pub(crate) struct Wildcard {
+    pub(crate) place: Location,
+    /// The name of a relation stands before it.
+    pub(crate) is_qualified: bool,
+    /// The names of the columns that it means, each with that of its relation if it has one.
+    pub(crate) columns: Vec<(Option<String>, String)>,
 }
 
 impl Needs {

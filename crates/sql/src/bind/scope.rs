@@ -157,9 +157,9 @@ impl Scope {
         }
     }
 
-    /// All columns that `*` means, of one relation or of all; those of USING once, and first.
-    pub(crate) fn all_columns(&mut self, relation: Option<usize>) -> Vec<(String, Typed)> {
-        let mut all: Vec<(String, Typed)> = Vec::new();
+    /// All columns that `*` means, of one relation or of all, each with its relation; those of USING once, first, and of none.
+    pub(crate) fn all_columns(&mut self, relation: Option<usize>) -> Vec<(Option<usize>, String, Typed)> {
+        let mut all: Vec<(Option<usize>, String, Typed)> = Vec::new();
         let mut hidden = Vec::new();
         if relation.is_none() {
             for merged in &self.merged {
@@ -168,7 +168,7 @@ impl Scope {
             // A name that was made one twice stands for the last.
             for (at, merged) in self.merged.iter().enumerate() {
                 if !self.merged[at + 1..].iter().any(|later| later.name == merged.name) {
-                    all.push((merged.name.clone(), merged.typed.clone()));
+                    all.push((None, merged.name.clone(), merged.typed.clone()));
                 }
             }
         }
@@ -179,7 +179,7 @@ impl Scope {
             .collect();
         for (relation, column, name) in places {
             if !hidden.contains(&(relation, column)) {
-                all.push((name, self.named_column(relation, column)));
+                all.push((Some(relation), name, self.named_column(relation, column)));
             }
         }
         all

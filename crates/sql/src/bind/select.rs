@@ -5,9 +5,10 @@ use super::aggregates::{Keys, Place};
 use super::from::conjuncts;
 use super::grouping::{Groups, grouping_sets};
 use super::names::output_name;
+use super::needs::Wildcard;
 use super::series::SERIES;
 use super::{Binder, Output, WindowCall};
-use crate::expression::{Expr, Typed, make};
+use crate::expression::{Expr, ParamTypes, Typed, make};
 use crate::parse::{At, identifier};
 use crate::plan::{self, JoinKind, Plan};
 use crate::planned::LockingPlan;
@@ -15,6 +16,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::database::{LockWait, RowLock};
 use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, LimitClause, OrderByKind, SelectItem, SetExpr, SetQuantifier, Spanned};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A query that is planned.
@@ -23,7 +25,35 @@ pub(crate) struct Query {
     pub(crate) plan: Plan,
     pub(crate) outputs: Vec<Output>,
     /// Columns that are literals in quotes, or NULL: text, if nobody says otherwise.
-    pub(crate) unknown: Vec<usize>,
+    pub(crate) untyped: Vec<Untyped>,
+}
+
+/// A column of literals that have no type yet.
+#[derive(Debug)]
+pub(crate) struct Untyped {
+    pub(crate) at: usize,
+    /// Those that are not NULL.
+    texts: Vec<String>,
+}
+
+impl Query {
+    pub(crate) fn is_untyped(&self, at: usize) -> bool {
+        self.untyped.iter().any(|column| column.at == at)
+    }
+
+    /// The type of a column, if it has one.
+    pub(super) fn type_of(&self, at: usize) -> Option<DataType> {
+        (!self.is_untyped(at)).then_some(self.outputs[at].data_type)
+    }
+
+    /// The type of a column that has none becomes this one, or one that has all its digits and characters.
+    pub(super) fn widened(&self, at: usize, to: DataType, what: &str, params: &ParamTypes) -> SqlResult<DataType> {
+        let mut texts = self.untyped.iter().filter(|column| column.at == at).flat_map(|column| &column.texts);
+        texts.try_fold(to, |to, text| {
+            let wider = crate::expression::common_type([Some(to), Some(make::type_beside(text, &to, params)?)].into_iter(), what)?;
+            Ok(wider.unwrap_or(to))
+        })
+    }
 }
 
 /// A join tree, of relations by number.
@@ -68,6 +98,27 @@ pub(crate) struct SortKey {
     pub(crate) slot: usize,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
+}
+
+impl SortKey {
+    /// Order of two rows.
+    pub(crate) fn compare(a: &[Value], b: &[Value], keys: &[SortKey]) -> Ordering {
+        for SortKey { slot, descending, nulls_first } in keys {
+            let (x, y) = (&a[*slot], &b[*slot]);
+            let order = match (x, y) {
+                (Value::Null, Value::Null) => Ordering::Equal,
+                (Value::Null, _) if *nulls_first => Ordering::Less,
+                (_, Value::Null) if !*nulls_first => Ordering::Less,
+                (Value::Null, _) | (_, Value::Null) => Ordering::Greater,
+                (x, y) if *descending => y.cmp(x),
+                (x, y) => x.cmp(y),
+            };
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
 }
 
 /// LIMIT and OFFSET: expressions of no columns.
@@ -216,7 +267,7 @@ impl Binder<'_> {
             SetExpr::Values(values) => {
                 let rows: Vec<Vec<ast::Expr>> = values.rows.iter().map(|row| row.content.clone()).collect();
                 let (plan, outputs) = self.values(&rows)?;
-                self.ordered(Query { plan, outputs, unknown: Vec::new() }, tail)
+                self.ordered(Query { plan, outputs, untyped: Vec::new() }, tail)
             }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
                 let planned = self.deeper(|binder| binder.set_operation(left, *op, *set_quantifier, right))?;
@@ -286,25 +337,30 @@ impl Binder<'_> {
         check_columns(name, left.outputs.len(), right.outputs.len())?;
         let mut outputs = Vec::with_capacity(left.outputs.len());
         let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
-        for (at, (a, b)) in left.outputs.iter().zip(&right.outputs).enumerate() {
+        for (at, a) in left.outputs.iter().enumerate() {
             // A literal without a type takes that of the other arm.
-            let known = |query: &Query, data_type: DataType| (!query.unknown.contains(&at)).then_some(data_type);
-            let (of_a, of_b) = (known(&left, a.data_type), known(&right, b.data_type));
-            let common = crate::expression::common_type([of_a, of_b].into_iter(), name)?;
-            let data_type = common.unwrap_or(super::TEXT);
+            let data_type = match crate::expression::common_type([left.type_of(at), right.type_of(at)].into_iter(), name)? {
+                Some(common) => left.widened(at, right.widened(at, common, name, self.params)?, name, self.params)?,
+                None => super::TEXT,
+            };
             of_left.push(self.column_as(&left, at, data_type)?);
             of_right.push(self.column_as(&right, at, data_type)?);
             outputs.push(Output { name: a.name.clone(), data_type });
         }
-        let unknown = left.unknown.iter().copied().filter(|at| right.unknown.contains(at)).collect();
+        let both = left.untyped.into_iter().filter_map(|mut column| {
+            let other = right.untyped.iter().find(|other| other.at == column.at)?;
+            column.texts.extend_from_slice(&other.texts);
+            Some(column)
+        });
+        let untyped = both.collect();
         let plan = Plan::set_operation(operation, all, left.plan.projected(of_left), right.plan.projected(of_right));
-        Ok(Query { plan, outputs, unknown })
+        Ok(Query { plan, outputs, untyped })
     }
 
     /// A column of a query in a common type; what has none of its own is read as one.
     pub(super) fn column_as(&self, query: &Query, at: usize, data_type: DataType) -> SqlResult<Expr> {
         let slot = Typed::of(Expr::Slot(at), query.outputs[at].data_type);
-        let brought = match query.unknown.contains(&at) {
+        let brought = match query.is_untyped(at) {
             true => make::cast(slot, data_type, self.params),
             false => make::coerce(slot, &data_type, self.params),
         };
@@ -325,8 +381,8 @@ impl Binder<'_> {
             order.push(sort_key(slot, key));
         }
         let limit = self.limit(tail, &order)?;
-        let Query { plan, outputs, unknown } = query;
-        Ok(Query { plan: plan.sorted(order).limited(limit), outputs, unknown })
+        let Query { plan, outputs, untyped } = query;
+        Ok(Query { plan: plan.sorted(order).limited(limit), outputs, untyped })
     }
 
     fn limit(&mut self, tail: Tail<'_>, order: &[SortKey]) -> SqlResult<Limit> {
@@ -374,12 +430,14 @@ impl Binder<'_> {
         self.named_windows(&select.named_window)?;
         let mut outputs = Vec::new();
         let mut projection = Vec::new();
-        let mut unknown = Vec::new();
+        let mut untyped = Vec::new();
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(ast::Expr::Value(value)) | SelectItem::ExprWithAlias { expr: ast::Expr::Value(value), .. } = item
-                && (value.value == ast::Value::Null || super::string(&value.value).is_some())
             {
-                unknown.push(projection.len());
+                let text = super::string(&value.value);
+                if value.value == ast::Value::Null || text.is_some() {
+                    untyped.push(Untyped { at: projection.len(), texts: text.into_iter().collect() });
+                }
             }
             self.select_item(item, &mut outputs, &mut projection)?;
         }
@@ -460,7 +518,7 @@ impl Binder<'_> {
         }
         let select = Select { from, conditions, groups, windows, projection, visible, distinct, order, limit };
         let plan = plan::select::plan(self, select)?;
-        Ok(Query { plan, outputs, unknown })
+        Ok(Query { plan, outputs, untyped })
     }
 
     /// The place in the projection of what rows are ordered by, or told apart by.
@@ -498,7 +556,7 @@ impl Binder<'_> {
                 if self.scope().relations.is_empty() {
                     return Err(SqlError::syntax("SELECT * with no tables specified is not valid"));
                 }
-                return self.all_columns(None, outputs, projection);
+                return self.all_columns((None, options), outputs, projection);
             }
             SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                 refuse_wildcard_options(options)?;
@@ -507,7 +565,7 @@ impl Binder<'_> {
                 let Some(relation) = relation else {
                     return Err(SqlError::new("42P01", format!("missing FROM-clause entry for table \"{name}\"")).at_span(name.span()));
                 };
-                return self.all_columns(Some(relation), outputs, projection);
+                return self.all_columns((Some(relation), options), outputs, projection);
             }
             other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
         };
@@ -518,8 +576,23 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn all_columns(&mut self, relation: Option<usize>, outputs: &mut Vec<Output>, projection: &mut Vec<Expr>) -> SqlResult<()> {
-        for (name, typed) in self.scope().all_columns(relation) {
+    fn all_columns(
+        &mut self,
+        (relation, written): (Option<usize>, &ast::WildcardAdditionalOptions),
+        outputs: &mut Vec<Output>,
+        projection: &mut Vec<Expr>,
+    ) -> SqlResult<()> {
+        let all = self.scope().all_columns(relation);
+        if self.needs.is_some() {
+            let scope = self.scope();
+            let of = |relation: usize| Some(scope.relations[relation].name.clone()).filter(|name| !name.starts_with('\0'));
+            let columns = all.iter().map(|(relation, name, _)| (relation.and_then(of), name.clone())).collect();
+            let wildcard = Wildcard { place: written.wildcard_token.0.span.start, is_qualified: relation.is_some(), columns };
+            if let Some(needs) = &mut self.needs {
+                needs.wildcards.push(wildcard);
+            }
+        }
+        for (_, name, typed) in all {
             let (expr, data_type) = self.settled(typed)?;
             outputs.push(Output { name, data_type });
             projection.push(expr);
@@ -537,7 +610,7 @@ impl Binder<'_> {
     }
 }
 
-fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {
+pub(super) fn sort_key(slot: usize, key: &ast::OrderByExpr) -> SortKey {
     let descending = key.options.asc == Some(false);
     SortKey { slot, descending, nulls_first: key.options.nulls_first.unwrap_or(descending) }
 }

@@ -204,16 +204,16 @@ impl Binder<'_> {
         }
         let step = self.of_types(name, step, &outputs)?;
         let plan = Plan::Recursive(Arc::new(RecursivePlan { number, all, first: first.plan, step }));
-        Ok(Query { plan, outputs, unknown: Vec::new() })
+        Ok(Query { plan, outputs, untyped: Vec::new() })
     }
 
     /// The step of a recursive query has the types of its first part.
     fn of_types(&self, name: &str, step: Query, outputs: &[Output]) -> SqlResult<Plan> {
         check_columns("UNION", outputs.len(), step.outputs.len())?;
         let mut exprs = Vec::with_capacity(outputs.len());
-        for (at, (first, own)) in outputs.iter().zip(&step.outputs).enumerate() {
-            let known = (!step.unknown.contains(&at)).then_some(own.data_type);
-            let both = common_type([Some(first.data_type), known].into_iter(), "UNION")?;
+        for (at, first) in outputs.iter().enumerate() {
+            let both = common_type([Some(first.data_type), step.type_of(at)].into_iter(), "UNION")?;
+            let both = both.map(|both| step.widened(at, both, "UNION", self.params)).transpose()?;
             if let Some(both) = both.filter(|both| *both != first.data_type) {
                 let message = format!(
                     "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",

@@ -208,8 +208,14 @@ impl Defining<'_> {
             let message = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
             return Err(SqlError::new("23502", message).of_column(&table.name, &name).with_hint("Give it a DEFAULT."));
         }
-        let column = Column::new(name.clone(), data_type, nullable);
+        // There may be rows that are not counted: not yet, or not any more.
+        let is_filled = nullable || value != Value::Null;
+        let column = Column::new(name.clone(), data_type, nullable || !is_filled);
         self.change(table, &[TableChange::AddColumn { column, value }])?;
+        if !is_filled {
+            let table = TableRef::find(self.transaction, &table.name)?;
+            self.set_not_null(&table, table.schema.len() - 1)?;
+        }
         let table = TableRef::find(self.transaction, &table.name)?;
         if let Some(text) = default {
             self.set_default(&table, table.schema.len() - 1, Some(&text))?;
@@ -266,11 +272,16 @@ impl Defining<'_> {
         while let Some(rule) = self.rule_of_column(table, column)? {
             let table = TableRef::find(self.transaction, &table.name)?;
             if !table.rules.has_constraint(&rule) {
+                if cascade {
+                    self.cascades(vec![format!("column {rule} of table {}", table.name)]);
+                    self.drop_column(&table, &ast::Ident::with_quote('"', rule), false, true)?;
+                    continue;
+                }
                 let error = SqlError::new(
                     "2BP01",
                     format!("cannot drop column {} because generated column {rule} depends on it", identifier(name)),
                 );
-                return Err(error.with_hint("Drop the generated column first."));
+                return Err(error.with_hint("Drop the generated column first, or use CASCADE."));
             }
             self.drop_constraint(&table, &rule, false, false)?;
         }
@@ -280,12 +291,12 @@ impl Defining<'_> {
         counts.iter().try_for_each(|name| Ok(self.transaction.drop_object(DefinedKind::Sequence, name)?))
     }
 
-    /// A column that goes has no default and counts nothing any more.
+    /// A column that goes has no default, counts nothing and is computed of nothing any more.
     fn forget_default(&mut self, table: &TableRef, column: usize) -> SqlResult<()> {
         let column = u32::try_from(column).unwrap_or(u32::MAX);
         self.say(table, |notes| {
             let mut own = notes.column(column);
-            (own.default, own.identity) = (None, None);
+            (own.default, own.identity, own.generated) = (None, None, None);
             notes.set_column(&own).map_err(too_much)
         })
     }
@@ -323,6 +334,9 @@ impl Defining<'_> {
     fn alter_column(&mut self, table: &Arc<TableRef>, column: usize, operation: &AlterColumnOperation) -> SqlResult<()> {
         let own = &table.schema.columns()[column];
         let name = own.name.clone();
+        if let AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault = operation {
+            Self::refuse_default(table, column)?;
+        }
         match operation {
             AlterColumnOperation::SetDefault { value } => {
                 let text = printed(value)?;
@@ -330,14 +344,7 @@ impl Defining<'_> {
                 self.set_default(table, column, Some(&text))
             }
             AlterColumnOperation::DropDefault => self.set_default(table, column, None),
-            AlterColumnOperation::SetNotNull if own.nullable => match self.change(table, &[TableChange::SetNotNull(name)]) {
-                // The engine names the row.
-                Err(error) if matches!(error.engine(), Some(Error::Value(_))) => {
-                    let message = format!("column \"{}\" of relation \"{}\" contains null values", own.name, table.name);
-                    Err(SqlError::new("23502", message).with_detail(error.message().to_owned()).of_column(&table.name, &own.name))
-                }
-                done => done,
-            },
+            AlterColumnOperation::SetNotNull if own.nullable => self.set_not_null(table, column),
             AlterColumnOperation::SetNotNull => Ok(()),
             AlterColumnOperation::DropNotNull if table.primary_key.contains(&column) => {
                 Err(SqlError::new("42P16", format!("column \"{name}\" is in a primary key")))
@@ -358,6 +365,30 @@ impl Defining<'_> {
             }
             other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),
         }
+    }
+
+    fn set_not_null(&mut self, table: &TableRef, column: usize) -> SqlResult<()> {
+        let name = &table.schema.columns()[column].name;
+        match self.change(table, &[TableChange::SetNotNull(name.clone())]) {
+            // The engine names the row.
+            Err(error) if matches!(error.engine(), Some(Error::Value(_))) => {
+                let message = format!("column \"{name}\" of relation \"{}\" contains null values", table.name);
+                Err(SqlError::new("23502", message).with_detail(error.message().to_owned()).of_column(&table.name, name))
+            }
+            done => done,
+        }
+    }
+
+    /// Values of some columns come from elsewhere.
+    fn refuse_default(table: &TableRef, column: usize) -> SqlResult<()> {
+        let what = match (&table.rules.generated[column], table.rules.identity[column]) {
+            (Some(_), _) => "a generated column",
+            (None, Some(identity)) if identity.always => "an identity column",
+            _ => return Ok(()),
+        };
+        let name = &table.schema.columns()[column].name;
+        let message = format!("column \"{name}\" of relation \"{}\" is {what}", table.name);
+        Err(SqlError::syntax(message).of_column(&table.name, name))
     }
 
     fn add_unique(&mut self, table: &TableRef, name: String, columns: Vec<(usize, Direction)>) -> SqlResult<()> {

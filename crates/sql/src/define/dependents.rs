@@ -6,15 +6,14 @@
 
 use super::foreign_key::Referring;
 use super::{Defining, too_much};
-use crate::bind::Needs;
+use crate::bind::{Needs, Wildcard};
 use crate::catalog::{Found, TableRef, find_if_any, table_names};
-use crate::parse::{parse_query, short_name};
+use crate::parse::{parse_query, quoted_ident, replaced, short_name};
 use crate::session::Notice;
 use crate::temporary::{Entered, is_temporary};
 use crate::{SqlError, SqlResult};
 use pagefold_engine::database::split_partition_name;
 use pagefold_format::catalog::{Constraint, DefinedKind};
-use sqlparser::ast::Query;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -76,6 +75,22 @@ pub(super) enum Dependent {
 
 /// What needs something, and a line that says so.
 pub(super) type Dependents = Vec<(Dependent, String)>;
+
+/// The columns that `*` means as a list of SELECT, without what stands before it already; `None` when two of them have the same name.
+fn written(Wildcard { is_qualified, columns, .. }: &Wildcard) -> Option<String> {
+    let names: BTreeSet<&(Option<String>, String)> = columns.iter().collect();
+    let bare: Vec<&String> = columns.iter().filter(|(relation, _)| relation.is_none()).map(|(_, name)| name).collect();
+    // One without a relation would be the other, too.
+    let is_one = |name: &&&String| columns.iter().filter(|(_, own)| own == **name).count() == 1;
+    if names.len() < columns.len() || bare.iter().filter(is_one).count() < bare.len() {
+        return None;
+    }
+    let all = columns.iter().enumerate().map(|(at, (relation, name))| {
+        let relation = relation.as_ref().filter(|_| at > 0 || !is_qualified).map(|relation| format!("{}.", quoted_ident(relation)));
+        format!("{}{}", relation.unwrap_or_default(), quoted_ident(name))
+    });
+    Some(all.collect::<Vec<_>>().join(", "))
+}
 
 impl Defining<'_> {
     /// Drops what needs something that goes, or refuses that. `what` goes: one thing, or several.
@@ -160,17 +175,24 @@ impl Defining<'_> {
         found
     }
 
-    /// Nobody else drops or alters the tables that a new view names, before there is that view.
-    pub(super) fn keep_needed(&mut self, query: &Query) -> SqlResult<()> {
-        let needs = self.bind(|binder| binder.needs_of(|binder| binder.query(query)))?;
-        for name in &needs.relations {
+    /// The text of a new view, with the columns that there are now in the place of each `*`: those that its tables get later are none of the view's. Nobody else drops or alters these tables before there
+    /// is that view.
+    pub(super) fn with_columns_named(&mut self, text: String) -> SqlResult<String> {
+        let query = parse_query(&text)?;
+        let needs_of = |own: &mut Self| own.bind(|binder| binder.needs_of(|binder| binder.query(&query)));
+        for name in &needs_of(self)?.relations {
             if let Some(Found::Table(table)) = find_if_any(self.transaction, name)? {
                 for part in &table.parts {
                     self.transaction.keep_definition(&part.table)?;
                 }
             }
         }
-        Ok(())
+        // As they are now that they stay.
+        let wildcards = needs_of(self)?.wildcards;
+        let mut places: Vec<_> = wildcards.iter().filter_map(|wildcard| Some((wildcard.place, written(wildcard)?))).collect();
+        places.sort_unstable();
+        places.dedup();
+        Ok(replaced(&text, &places))
     }
 
     fn needs_of_view(&mut self, text: &str) -> Option<Needs> {

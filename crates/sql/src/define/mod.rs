@@ -119,15 +119,15 @@ impl Defining<'_> {
         }
         let check = view_options(&view.options)?;
         let name = self.check_schema(&view.name)?;
-        let mut text = printed_query(&view.query)?;
+        // Others use it: it can name no temporary table.
+        let _entered = Entered::new(None);
+        let mut text = self.with_columns_named(printed_query(&view.query)?)?;
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
         }
-        // It is bound once, so that what is wrong shows now. Others use it: it can name no temporary table.
-        let _entered = Entered::new(None);
+        // It is bound once, so that what is wrong shows now.
         let query = crate::parse::parse_query(&text)?;
-        self.keep_needed(&query)?;
         let outputs = self.bind(|binder| binder.query(&query))?.outputs;
         let mut notes = Notes::default();
         notes.set_text(Some(&text)).map_err(too_much)?;

@@ -95,6 +95,10 @@ impl Groups {
                 }
                 let before = accumulator.grown_bytes();
                 match &noted.aggregate.argument {
+                    Some(argument) if !noted.aggregate.order.is_empty() => {
+                        let by = noted.aggregate.order.iter().map(|expr| expr.evaluate(&env)).collect::<SqlResult<Tuple>>()?;
+                        accumulator.add_in_order(argument.evaluate_ref(&env)?.as_ref(), by)?;
+                    }
                     None => accumulator.add(ValueRef::Boolean(true))?,
                     Some(argument) => accumulator.add(argument.evaluate_ref(&env)?.as_ref())?,
                 }

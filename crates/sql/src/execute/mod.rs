@@ -26,6 +26,7 @@ pub(crate) mod copy_columns;
 pub(crate) mod direct;
 pub(crate) mod foreign_key;
 mod frame;
+mod gathered;
 mod hash_join;
 mod kept;
 mod key;
@@ -114,6 +115,7 @@ pub(crate) struct Execution {
     /// Where rows go that do not fit.
     pub(crate) spill: Arc<Spill>,
     known: Known,
+    gathered: gathered::GatheredRows,
     kept: kept::KeptRows,
     steps: recursive::Steps,
     looks: Cell<u32>,
@@ -189,6 +191,7 @@ impl Execution {
             system: Vec::new(),
             spill: Arc::default(),
             known,
+            gathered: gathered::GatheredRows::default(),
             kept: kept::KeptRows::default(),
             steps,
             looks,

@@ -8,7 +8,6 @@ use crate::bind::{Limit, SortKey};
 use crate::plan::{LimitPlan, SortPlan};
 use crate::{SqlError, SqlResult};
 use pagefold_types::Value;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Runs that are merged at once; each has a block in memory.
@@ -52,7 +51,7 @@ impl Operator for LimitRows {
         let ties = &self.plan.limit.ties;
         if self.left == 0 {
             let Some(last) = &self.last else { return Ok(false) };
-            if self.input.fill(context, row)? && compare(last, row, ties).is_eq() {
+            if self.input.fill(context, row)? && SortKey::compare(last, row, ties).is_eq() {
                 return Ok(true);
             }
             self.last = None;
@@ -72,41 +71,6 @@ impl Operator for LimitRows {
         }
         Ok(is_there)
     }
-}
-
-/// Order of two rows.
-pub(crate) fn compare(a: &[Value], b: &[Value], keys: &[SortKey]) -> Ordering {
-    for SortKey { slot, descending, nulls_first } in keys {
-        let (x, y) = (&a[*slot], &b[*slot]);
-        let order = match (x, y) {
-            (Value::Null, Value::Null) => Ordering::Equal,
-            (Value::Null, _) => {
-                if *nulls_first {
-                    Ordering::Less
-                } else {
-                    Ordering::Greater
-                }
-            }
-            (_, Value::Null) => {
-                if *nulls_first {
-                    Ordering::Greater
-                } else {
-                    Ordering::Less
-                }
-            }
-            (x, y) => {
-                if *descending {
-                    y.cmp(x)
-                } else {
-                    x.cmp(y)
-                }
-            }
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-    Ordering::Equal
 }
 
 /// Rows in order. Rows that are equal stay as they came.
@@ -138,14 +102,14 @@ impl Sort {
             rows.push(row);
             // Twice as many as are wanted are sorted, and the half goes.
             if rows.len() >= wanted.saturating_mul(2).max(1024) && rows.len() > wanted {
-                rows.sort_by(|a, b| compare(a, b, keys));
+                rows.sort_by(|a, b| SortKey::compare(a, b, keys));
                 let gone: usize = rows.drain(wanted..).map(|row| bytes_of(&row)).sum();
                 share.give_back(budget, gone);
             }
         }
         drop(input);
         if runs.is_empty() {
-            rows.sort_by(|a, b| compare(a, b, keys));
+            rows.sort_by(|a, b| SortKey::compare(a, b, keys));
             rows.truncate(wanted);
             return Ok(Sort::Rows { rows: rows.into_iter(), share });
         }
@@ -177,7 +141,7 @@ impl Sort {
 
 /// Sorts rows and writes those that are wanted, as a run.
 fn written(context: &Context<'_>, rows: &mut Vec<Tuple>, keys: &[SortKey], wanted: usize) -> SqlResult<Rows> {
-    rows.sort_by(|a, b| compare(a, b, keys));
+    rows.sort_by(|a, b| SortKey::compare(a, b, keys));
     let mut writer = RowWriter::new(context.execution);
     for row in rows.drain(..).take(wanted) {
         context.execution.look()?;
@@ -228,7 +192,7 @@ impl Merge {
         if run.read(row)? {
             let row = &self.runs[number].1;
             // Of equal rows those of earlier runs come first.
-            let is_later = |other: &usize| compare(&self.runs[*other].1, row, &self.keys).then(other.cmp(&number)).is_gt();
+            let is_later = |other: &usize| SortKey::compare(&self.runs[*other].1, row, &self.keys).then(other.cmp(&number)).is_gt();
             let at = self.order.partition_point(is_later);
             self.order.insert(at, number);
         }

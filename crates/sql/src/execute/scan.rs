@@ -1,5 +1,6 @@
 //! Rows of a table.
 
+use super::gathered::{self, Begun};
 use super::tests::{ask, column_value};
 use super::{Context, Operator, Tuple, given};
 use crate::expression::Env;
@@ -24,6 +25,8 @@ pub(crate) struct Scan {
     /// Columns of the table; part and RID are not among them.
     columns: Vec<usize>,
     rows: RowsOf,
+    /// Somebody wants to know when it has come to its end.
+    is_watched: bool,
     /// A key of an index.
     key: Tuple,
 }
@@ -32,6 +35,11 @@ enum RowsOf {
     None,
     /// At most one, which was found.
     One(Option<Tuple>),
+    /// Of those that were gathered; row `at` is the next one.
+    Gathered {
+        rows: Arc<[Tuple]>,
+        at: usize,
+    },
     /// Column by column; row `at` of the batch is the next one.
     Batches {
         scan: Box<pagefold_engine::database::Scan>,
@@ -58,25 +66,33 @@ impl Scan {
     /// `row`: the one before, in a join.
     pub(crate) fn open(plan: &Arc<ScanPlan>, context: &Context<'_>, row: &[Value]) -> SqlResult<Scan> {
         let plan = Arc::clone(plan);
+        let found = |plan, rows| Scan {
+            plan,
+            asked: None,
+            parts: Vec::new(),
+            part: 0,
+            columns: Vec::new(),
+            rows,
+            is_watched: false,
+            key: Tuple::new(),
+        };
         if let Access::Unique { index, tests } = &plan.access
             && !plan.table.is_divided()
             && tests.len() == plan.tests.len()
-            && let Some(found) = one_row(&plan, *index, tests, context, row)?
+            && let Some(one) = one_row(&plan, *index, tests, context, row)?
         {
-            return Ok(Scan {
-                plan,
-                asked: None,
-                parts: Vec::new(),
-                part: 0,
-                columns: Vec::new(),
-                rows: RowsOf::One(found),
-                key: Tuple::new(),
-            });
+            return Ok(found(plan, RowsOf::One(one)));
         }
+        let is_watched = match gathered::begin(&plan, context, row)? {
+            Begun::Reads => false,
+            Begun::Watched => true,
+            Begun::Found(None) => return Ok(found(plan, RowsOf::None)),
+            Begun::Found(Some(rows)) => return Ok(found(plan, RowsOf::Gathered { rows, at: 0 })),
+        };
         let (asked, mut parts) = ask(&plan, context, row)?;
         parts.reverse();
         let columns = own_columns(&plan);
-        Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None, key: Tuple::new() })
+        Ok(Scan { plan, asked, parts, part: 0, columns, rows: RowsOf::None, is_watched, key: Tuple::new() })
     }
 
     /// Opens the next part. False without one.
@@ -117,6 +133,11 @@ impl Scan {
         match &mut self.rows {
             RowsOf::None => Ok(false),
             RowsOf::One(found) => Ok(given(found.take(), row)),
+            RowsOf::Gathered { rows, at } => {
+                let next = rows.get(*at);
+                *at += 1;
+                Ok(next.inspect(|next| row.clone_from(next)).is_some())
+            }
             RowsOf::Batches { scan, batch, at } => loop {
                 let table = &self.plan.table.parts[self.part].table;
                 if let Some(rows) = batch.as_ref().filter(|batch| *at < batch.len()) {
@@ -175,6 +196,9 @@ impl Operator for Scan {
             context.execution.look()?;
             if !self.next_of_part(context, row)? {
                 if !self.open_part(context)? {
+                    if self.is_watched {
+                        gathered::read_all(&self.plan, context);
+                    }
                     return Ok(false);
                 }
                 continue;

@@ -10,8 +10,18 @@ use pagefold_types::{Condition, DataType, Operand, Predicate, Value, column, not
 /// The tests of a scan as a condition, `None` where there are no tests; and the parts of the table that may have rows for which it is true: none when something is compared with NULL. `row`: the one
 /// before, in a join.
 pub(crate) fn ask(plan: &ScanPlan, context: &Context<'_>, row: &[Value]) -> SqlResult<(Option<Predicate>, Vec<usize>)> {
+    ask_tests(plan, plan.tests.iter(), context, row)
+}
+
+/// As [`ask`], of some of the tests.
+pub(super) fn ask_tests<'t>(
+    plan: &ScanPlan,
+    tests: impl Iterator<Item = &'t Test>,
+    context: &Context<'_>,
+    row: &[Value],
+) -> SqlResult<(Option<Predicate>, Vec<usize>)> {
     let mut conditions = Vec::with_capacity(plan.tests.len() + 1);
-    for test in &plan.tests {
+    for test in tests {
         match condition(plan, test, context, row)? {
             Some(condition) => conditions.push(condition),
             None => return Ok((None, Vec::new())),

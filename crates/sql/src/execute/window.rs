@@ -7,7 +7,7 @@
 //! - an aggregate whose frame only grows takes each row in once; one whose frame moves takes out what leaves, where that is exact, and begins again where it is not.
 
 use super::frame::{Frames, Partition};
-use super::order::{Sort, compare};
+use super::order::Sort;
 use super::running::Running;
 use super::{Context, Operator, Tuple, bytes_of, open};
 use crate::bind::{SortKey, WindowCall, WindowFunction};
@@ -109,7 +109,7 @@ impl Windows {
         let mut rows = vec![first];
         while let Some(row) = self.sorted.next(charge.context)? {
             let first = &rows[0];
-            if compare(first, &row, &self.partition).is_ne() || (by_order && compare(first, &row, &self.order).is_ne()) {
+            if SortKey::compare(first, &row, &self.partition).is_ne() || (by_order && SortKey::compare(first, &row, &self.order).is_ne()) {
                 self.ahead = Some(row);
                 break;
             }
@@ -159,7 +159,7 @@ impl Windows {
         charge.take(count.saturating_mul(2 * size_of::<usize>()))?;
         let (mut starts, mut groups) = (vec![0], Vec::with_capacity(count));
         for row in 0..count {
-            if row > 0 && compare(&rows[row - 1], &rows[row], &self.order).is_ne() {
+            if row > 0 && SortKey::compare(&rows[row - 1], &rows[row], &self.order).is_ne() {
                 starts.push(row);
             }
             groups.push(starts.len() - 1);

@@ -6,6 +6,7 @@
 use super::aggregate::{Aggregate, AggregateKind};
 use super::arithmetic::checked;
 use super::{cast, decimal, interval, read};
+use crate::bind::SortKey;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Interval, Value, ValueRef};
 use std::collections::BTreeSet;
@@ -48,6 +49,11 @@ enum State {
     Text {
         text: Option<String>,
     },
+    /// Texts, and what they are to be put in order by.
+    Gathered {
+        texts: Vec<(Vec<Value>, String)>,
+        bytes: usize,
+    },
     /// Number, sum, and sum of squares of the differences from the mean, as Youngs and Cramer keep them: as exact as sums are.
     Moments {
         count: f64,
@@ -86,6 +92,32 @@ fn bytes_of(value: ValueRef<'_>) -> usize {
         ValueRef::Bytes(bytes) => bytes.len(),
         _ => 0,
     }
+}
+
+/// Puts a text behind others.
+fn put_behind(text: &mut Option<String>, separator: &str, value: &str) -> SqlResult<()> {
+    let text = match text {
+        Some(text) => {
+            text.push_str(separator);
+            text
+        }
+        None => text.insert(String::new()),
+    };
+    if text.len() + value.len() > TEXT_BYTES_MAX {
+        return Err(SqlError::new("54000", "string_agg makes a text that is too long"));
+    }
+    text.push_str(value);
+    Ok(())
+}
+
+/// Texts one behind the other, in the order of the values that they came with.
+fn in_order(mut texts: Vec<(Vec<Value>, String)>, separator: &str, order: &[SortKey]) -> SqlResult<Value> {
+    texts.sort_by(|(a, _), (b, _)| SortKey::compare(a, b, order));
+    let mut all = None;
+    for (_, text) in texts {
+        put_behind(&mut all, separator, &text)?;
+    }
+    Ok(all.map_or(Value::Null, Value::Text))
 }
 
 /// The result of a sum or an average of integers or decimals, of what was added up and how many there were.
@@ -142,6 +174,7 @@ impl Accumulator {
             AggregateKind::Max => State::Extreme { best: Value::Null, least: false },
             AggregateKind::BoolAnd => State::Truth { so_far: None, all: true },
             AggregateKind::BoolOr => State::Truth { so_far: None, all: false },
+            AggregateKind::StringAgg { ref order, .. } if !order.is_empty() => State::Gathered { texts: Vec::new(), bytes: 0 },
             AggregateKind::StringAgg { .. } => State::Text { text: None },
             AggregateKind::Variance { .. } => State::Moments { count: 0.0, sum: 0.0, squares: 0.0 },
             AggregateKind::BitAnd => State::Bits { bits: None, with: |a, b| a & b },
@@ -199,19 +232,9 @@ impl Accumulator {
                 *so_far = Some(so_far.map_or(value, |before| if *all { before && value } else { before || value }));
             }
             (State::Text { text }, ValueRef::Text(value)) => {
-                let text = match text {
-                    Some(text) => {
-                        if let AggregateKind::StringAgg { separator } = &self.kind {
-                            text.push_str(separator);
-                        }
-                        text
-                    }
-                    None => text.insert(String::new()),
-                };
-                if text.len() + value.len() > TEXT_BYTES_MAX {
-                    return Err(SqlError::new("54000", "string_agg makes a text that is too long"));
+                if let AggregateKind::StringAgg { separator, .. } = &self.kind {
+                    put_behind(text, separator, value)?;
                 }
-                text.push_str(value);
             }
             (State::Moments { count, sum, squares }, ValueRef::Double(value)) => {
                 *count += 1.0;
@@ -227,6 +250,22 @@ impl Accumulator {
             (State::Bits { bits, with }, ValueRef::Int(value)) => *bits = Some(bits.map_or(value, |before| with(before, value))),
             _ => return Err(SqlError::new("XX000", format!("an aggregate of {} was given {}", self.data_type, value.kind()))),
         }
+        Ok(())
+    }
+
+    /// Takes a text in that is to be put in order by these values.
+    pub(crate) fn add_in_order(&mut self, value: ValueRef<'_>, by: Vec<Value>) -> SqlResult<()> {
+        let ValueRef::Text(text) = value else { return Ok(()) };
+        if let Some(seen) = &mut self.seen {
+            if !seen.insert(value.to_owned()) {
+                return Ok(());
+            }
+            self.seen_bytes += ENTRY_BYTES + size_of::<Value>() + bytes_of(value);
+        }
+        let State::Gathered { texts, bytes } = &mut self.state else { return Err(SqlError::new("XX000", "texts without an order")) };
+        *bytes += size_of::<(Vec<Value>, String)>() + text.len();
+        *bytes += by.iter().map(|value| size_of::<Value>() + bytes_of(value.as_ref())).sum::<usize>();
+        texts.push((by, text.to_owned()));
         Ok(())
     }
 
@@ -263,6 +302,10 @@ impl Accumulator {
         match self.state {
             State::Extreme { best, .. } => Ok(best),
             State::Text { text } => Ok(text.map_or(Value::Null, Value::Text)),
+            State::Gathered { texts, .. } => {
+                let AggregateKind::StringAgg { separator, order } = self.kind else { return Ok(Value::Null) };
+                in_order(texts, &separator, &order)
+            }
             _ => self.value(),
         }
     }
@@ -293,6 +336,10 @@ impl Accumulator {
             State::Extreme { best, .. } => best.clone(),
             State::Truth { so_far, .. } => so_far.map_or(Value::Null, Value::Boolean),
             State::Text { text } => text.clone().map_or(Value::Null, Value::Text),
+            State::Gathered { texts, .. } => match &self.kind {
+                AggregateKind::StringAgg { separator, order } => in_order(texts.clone(), separator, order)?,
+                _ => Value::Null,
+            },
             State::Moments { count, squares, .. } => match self.kind {
                 AggregateKind::Variance { sample, root } => {
                     let degrees = if sample { count - 1.0 } else { *count };
@@ -311,13 +358,14 @@ impl Accumulator {
 
     /// Does it keep more than one value: those of DISTINCT, or texts that are put together?
     pub(crate) fn gathers(&self) -> bool {
-        self.seen.is_some() || matches!(self.state, State::Text { .. })
+        self.seen.is_some() || matches!(self.state, State::Text { .. } | State::Gathered { .. })
     }
 
     /// Memory that it takes beside itself: of values of DISTINCT, and of texts.
     pub(crate) fn grown_bytes(&self) -> usize {
         let of_state = match &self.state {
             State::Text { text } => text.as_ref().map_or(0, String::capacity),
+            State::Gathered { bytes, .. } => *bytes,
             State::Extreme { best, .. } => bytes_of(best.as_ref()),
             _ => 0,
         };

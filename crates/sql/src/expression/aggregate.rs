@@ -18,6 +18,7 @@
 
 use super::types::{self, Context, TEXT};
 use super::{Expr, ParamTypes, Typed, decimal, make};
+use crate::bind::SortKey;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DECIMAL_PRECISION_MAX, DataType, Value};
 
@@ -44,6 +45,8 @@ pub(crate) enum AggregateKind {
     BoolOr,
     StringAgg {
         separator: String,
+        /// Of the values of `Aggregate::order`; none: as they come.
+        order: Vec<SortKey>,
     },
     /// Of doubles.
     Variance {
@@ -61,8 +64,41 @@ pub(crate) struct Aggregate {
     pub(crate) kind: AggregateKind,
     /// `None` of count(*).
     pub(crate) argument: Option<Expr>,
+    /// What its values are put in order by.
+    pub(crate) order: Vec<Expr>,
     pub(crate) distinct: bool,
     pub(crate) data_type: DataType,
+}
+
+impl Aggregate {
+    fn new(kind: AggregateKind, argument: Option<Expr>, distinct: bool, data_type: DataType) -> Aggregate {
+        Aggregate { kind, argument, order: Vec::new(), distinct, data_type }
+    }
+
+    /// ORDER BY within its parentheses; what comes of other aggregates does not depend on it.
+    ///
+    /// # Errors
+    /// 42P10 when it is not what DISTINCT leaves.
+    pub(crate) fn ordered(mut self, by: Vec<Expr>, keys: Vec<SortKey>) -> SqlResult<Aggregate> {
+        if self.distinct && by.iter().any(|expr| Some(expr) != self.argument.as_ref()) {
+            let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            return Err(SqlError::new("42P10", message));
+        }
+        if let AggregateKind::StringAgg { order, .. } = &mut self.kind {
+            (*order, self.order) = (keys, by);
+        }
+        Ok(self)
+    }
+
+    /// The expressions of rows that it needs.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.argument.iter().chain(&self.order)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.argument.iter_mut().chain(&mut self.order)
+    }
 }
 
 const NAMES: &[&str] = &[
@@ -103,9 +139,7 @@ pub(crate) fn aggregate(name: &str, arguments: Vec<Typed>, distinct: bool, param
     let error = refused(name, &arguments);
     let mut rest = arguments.into_iter();
     match (name, rest.next(), rest.next(), rest.next()) {
-        ("count", None, None, None) if !distinct => {
-            Ok(Aggregate { kind: AggregateKind::Count, argument: None, distinct: false, data_type: DataType::BigInt })
-        }
+        ("count", None, None, None) if !distinct => Ok(Aggregate::new(AggregateKind::Count, None, false, DataType::BigInt)),
         ("string_agg", Some(of), Some(separator), None) => string_agg(of, &separator, distinct, params, error),
         (name, Some(of), None, None) if name != "string_agg" && is_aggregate(name) => of_one(name, of, distinct, params, error),
         _ => Err(error),
@@ -124,12 +158,11 @@ fn string_agg(of: Typed, separator: &Typed, distinct: bool, params: &ParamTypes,
         _ => return Err(SqlError::unsupported("string_agg with a separator that is computed")),
     };
     let argument = Some(make::coerce(of, &TEXT, params)?.expr);
-    Ok(Aggregate { kind: AggregateKind::StringAgg { separator }, argument, distinct, data_type: TEXT })
+    Ok(Aggregate::new(AggregateKind::StringAgg { separator, order: Vec::new() }, argument, distinct, TEXT))
 }
 
 fn of_one(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
-    let made =
-        |kind: AggregateKind, argument: Expr, data_type: DataType| Ok(Aggregate { kind, argument: Some(argument), distinct, data_type });
+    let made = |kind: AggregateKind, argument: Expr, data_type: DataType| Ok(Aggregate::new(kind, Some(argument), distinct, data_type));
     let to = |of: Typed, to: DataType, error: SqlError| {
         let fits = of.data_type.is_none_or(|from| types::castable(&from, &to, Context::Implicit));
         if fits { make::coerce(of, &to, params) } else { Err(error) }
@@ -173,7 +206,7 @@ fn of_numbers(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error:
     let of = if of.data_type.is_some() { of } else { make::coerce(of, &DataType::Double, params)? };
     if of.data_type == Some(DataType::Interval) {
         let kind = if name == "sum" { AggregateKind::Sum } else { AggregateKind::IntervalAverage };
-        return Ok(Aggregate { kind, argument: Some(of.expr), distinct, data_type: DataType::Interval });
+        return Ok(Aggregate::new(kind, Some(of.expr), distinct, DataType::Interval));
     }
     let Some(from) = of.data_type.filter(types::is_number) else { return Err(error) };
     let of = match from {
@@ -194,5 +227,5 @@ fn of_numbers(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error:
             (AggregateKind::Average { from: scale, to }, decimal(to))
         }
     };
-    Ok(Aggregate { kind, argument: Some(of.expr), distinct, data_type })
+    Ok(Aggregate::new(kind, Some(of.expr), distinct, data_type))
 }

@@ -69,7 +69,7 @@ impl Typed {
     }
 
     /// With the type that a parameter has been found to have.
-    pub(super) fn known(mut self, params: &ParamTypes) -> Typed {
+    pub(crate) fn known(mut self, params: &ParamTypes) -> Typed {
         if let (None, Expr::Param(number)) = (&self.data_type, &self.expr) {
             self.data_type = params.get(*number);
         }

@@ -43,7 +43,7 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
         Some(Groups { mut keys, sets, mut aggregates, mut having }) => {
             keys.iter_mut().for_each(|key| place(key, &layout));
             for noted in &mut aggregates {
-                noted.aggregate.argument.iter_mut().for_each(|argument| place(argument, &layout));
+                noted.aggregate.exprs_mut().for_each(|expr| place(expr, &layout));
                 noted.filter.iter_mut().for_each(|filter| place(filter, &layout));
             }
             let (count, calls) = (keys.len(), sets.first().map_or(0, |set| set.calls.len()));

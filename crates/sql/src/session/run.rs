@@ -16,7 +16,7 @@ use crate::settings::text_of;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation;
-use pagefold_types::{Value, ValueRef};
+use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -181,20 +181,23 @@ impl Session {
             return Err(SqlError::new("26000", format!("prepared statement \"{wanted}\" does not exist")));
         };
         self.begin();
-        let expected = self.planned(&statement)?.param_count();
+        let planned = self.planned(&statement)?;
+        let expected = planned.param_types().len();
         if arguments.len() != expected {
             let error = SqlError::syntax(format!("wrong number of parameters for prepared statement \"{wanted}\""));
             return Err(error.with_detail(format!("Expected {expected} parameters but got {}.", arguments.len())));
         }
+        let mut types = planned.param_types().to_vec();
         let mut values = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            values.push(self.constant(argument, params)?);
+        for (argument, data_type) in arguments.iter().zip(&mut types) {
+            values.push(self.argument(argument, data_type, params)?);
         }
+        let statement = if types == planned.param_types() { statement } else { statement.with_types(&types) };
         Ok((statement, values))
     }
 
-    /// The value of an expression without columns.
-    pub(super) fn constant(&mut self, expr: &ast::Expr, params: &[Value]) -> SqlResult<Value> {
+    /// The value of an expression without columns, for a parameter of this type. A decimal number keeps the digits that it has, whatever the parameter has been compared with: it is the parameter's type that becomes another.
+    fn argument(&mut self, expr: &ast::Expr, to: &mut DataType, params: &[Value]) -> SqlResult<Value> {
         let limits = self.limits();
         let memory = self.settings.work_mem;
         self.begin();
@@ -202,6 +205,7 @@ impl Session {
         let types = ParamTypes::default();
         let mut binder = Binder::new(&mut open.transaction, &types);
         let typed = binder.expression(expr)?;
+        let typed = crate::expression::make::argument(typed, to, &types)?;
         let (expr, _) = crate::bind::settled(typed, &types)?;
         let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
         let params = crate::planned::fit_params(params, &types.all(), &types.of_chosen_scale())?;

@@ -13,6 +13,18 @@ pub(super) fn no_operator(left: Option<&DataType>, operator: &str, right: Option
         .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
+/// A value and those of a column, by itself each, as values of one type. Decimal numbers for which no type has all digits have those behind the point in it: a value with too many before is an error.
+pub(crate) fn alike_by_column(of: Typed, column: Typed, params: &ParamTypes) -> SqlResult<(Expr, Expr)> {
+    let (of, column) = (of.known(params), column.known(params));
+    if let (Some(a @ DataType::Decimal { .. }), Some(b @ DataType::Decimal { .. })) = (of.data_type, column.data_type)
+        && a.widened_with(&b).is_none()
+        && let Some(common) = types::comparable(&a, &b)
+    {
+        return Ok((cast(of, common, params)?.expr, cast(column, common, params)?.expr));
+    }
+    alike(of, "=", column, params)
+}
+
 /// Both as values of one type.
 fn alike(left: Typed, operator: &str, right: Typed, params: &ParamTypes) -> SqlResult<(Expr, Expr)> {
     let (left, right) = (left.known(params), right.known(params));

@@ -89,6 +89,32 @@ pub(crate) fn assign(of: Typed, to: &DataType, column: &str, params: &ParamTypes
     function::fit_column(converted(of.expr, from, TEXT).expr, *to)
 }
 
+/// What EXECUTE gives a parameter of this type. A number keeps its digits: where the type has not so many, or nothing says how many it has, the parameter gets another one.
+pub(crate) fn argument(of: Typed, to: &mut DataType, params: &ParamTypes) -> SqlResult<Typed> {
+    let of = of.known(params);
+    let of = if of.data_type.is_none() { like_other(of, to, params)? } else { of };
+    let Some(from) = of.data_type else { return Ok(of) };
+    if !types::castable(&from, to, Context::Assignment) {
+        let message = format!("parameter of type {} cannot be given {}", types::name(to), types::name(&from));
+        return Err(SqlError::types(message).with_hint("You will need to rewrite or cast the expression."));
+    }
+    if let (DataType::Decimal { precision, scale }, Some(_)) = (*to, types::as_decimal(&from)) {
+        let number = as_decimal(of, params)?;
+        let Some(DataType::Decimal { precision: digits, scale: behind }) = number.data_type else { return Err(decimal::too_large()) };
+        let says_nothing = precision == DECIMAL_PRECISION_MAX;
+        if says_nothing || behind > scale || i32::from(digits) - i32::from(behind) > i32::from(precision) - i32::from(scale) {
+            *to = DataType::Decimal { precision: digits, scale: behind };
+        }
+        return cast(number, *to, params);
+    }
+    // Only a column says how many characters there may be.
+    if let (DataType::Char(_), DataType::Char(_)) = (from, *to) {
+        *to = from;
+    }
+    let to = if matches!(to, DataType::Varchar(_)) { TEXT } else { *to };
+    Ok(converted(of.expr, from, to))
+}
+
 /// What may become this type without being asked to; 42804 if it may not.
 pub(crate) fn coerce(of: Typed, to: &DataType, params: &ParamTypes) -> SqlResult<Typed> {
     let of = of.known(params);
@@ -108,7 +134,7 @@ pub(crate) fn settle(of: Typed, params: &ParamTypes) -> SqlResult<Typed> {
 /// What has no type gets the type that makes it comparable with `other`: numbers and texts keep all their digits and characters.
 pub(super) fn like_other(of: Typed, other: &DataType, params: &ParamTypes) -> SqlResult<Typed> {
     let Expr::Literal(Value::Text(text)) = &of.expr else {
-        return given(of, *other, params);
+        return given(of, if matches!(other, DataType::Varchar(_)) { TEXT } else { *other }, params);
     };
     let to = match other {
         DataType::Decimal { .. } => read::number_type(text).unwrap_or(*other),
@@ -123,6 +149,12 @@ pub(super) fn like_other(of: Typed, other: &DataType, params: &ParamTypes) -> Sq
         same => *same,
     };
     given(of, to, params)
+}
+
+/// The type that a literal in quotes gets beside values of another one.
+pub(crate) fn type_beside(text: &str, other: &DataType, params: &ParamTypes) -> SqlResult<DataType> {
+    let typed = like_other(Typed::unknown_text(text.to_owned()), other, params)?;
+    Ok(typed.data_type.unwrap_or(*other))
 }
 
 /// With more digits than the unit only if the text has them.

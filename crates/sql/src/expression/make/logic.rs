@@ -77,18 +77,22 @@ pub(crate) fn is_truth(of: Typed, truth_value: Option<bool>, negated: bool, para
     Ok(Typed::of(expr.folded(), DataType::Boolean))
 }
 
+/// The common type of values; `None` when none has one. Those that have none keep all their digits and characters in it, whatever columns beside them say of theirs.
+pub(crate) fn common_of(all: &[Typed], what: &str, params: &ParamTypes) -> SqlResult<Option<DataType>> {
+    let Some(common) = common_type(all.iter().map(|typed| typed.data_type), what)? else { return Ok(None) };
+    let untyped = all.iter().filter(|typed| typed.data_type.is_none()).map(|typed| match typed.literal() {
+        Some(Value::Text(text)) => super::type_beside(text, &common, params),
+        Some(_) => Ok(common),
+        None => Ok(if matches!(common, DataType::Varchar(_)) { types::TEXT } else { common }),
+    });
+    let wider: Vec<DataType> = untyped.collect::<SqlResult<_>>()?;
+    common_type(std::iter::once(common).chain(wider).map(Some), what)
+}
+
 /// All as values of their common type; text if none has one.
 pub(crate) fn unify(all: Vec<Typed>, what: &str, params: &ParamTypes) -> SqlResult<(Vec<Expr>, DataType)> {
     let all: Vec<Typed> = all.into_iter().map(|typed| typed.known(params)).collect();
-    let mut common = common_type(all.iter().map(|typed| typed.data_type), what)?;
-    // Digits of numbers in quotes are kept beside those of others.
-    if let Some(DataType::Decimal { .. }) = common {
-        let quoted = all.iter().filter(|typed| typed.data_type.is_none()).filter_map(|typed| match typed.literal() {
-            Some(Value::Text(text)) => crate::expression::read::number_type(text),
-            _ => None,
-        });
-        common = common_type(common.into_iter().chain(quoted).map(Some), what)?;
-    }
+    let common = common_of(&all, what, params)?;
     let to = common.unwrap_or(types::TEXT);
     let all: SqlResult<Vec<Expr>> = all.into_iter().map(|typed| Ok(super::cast(typed, to, params)?.expr)).collect();
     Ok((all?, to))
