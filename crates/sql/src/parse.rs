@@ -340,11 +340,10 @@ pub fn quoted_where_needed(name: &str) -> String {
     name.split('.').map(written).collect::<Vec<_>>().join(".")
 }
 
-/// The name of a relation or column as it can be written, whatever words and characters it has.
+/// The name of a relation or column as it can be written, whatever it is: in quotes where it would be read as something else.
 pub(crate) fn quoted_ident(name: &str) -> String {
-    let is_word = sqlparser::keywords::ALL_KEYWORDS.binary_search(&name.to_uppercase().as_str()).is_ok();
-    let plain = quoted_where_needed(name);
-    if is_word || name.contains('.') { format!("\"{}\"", name.replace('"', "\"\"")) } else { plain }
+    let is_read_so = matches!(parse_expression(name), Ok(Expr::Identifier(ident)) if ident.quote_style.is_none());
+    if is_read_so && quoted_where_needed(name) == name { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// sqlparser tells the place at the end of its message.

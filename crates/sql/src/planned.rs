@@ -25,8 +25,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Plans that a session keeps.
-pub(crate) const PLANS_MAX: usize = 256;
+/// Statements of which a session keeps the plan, or what was read.
+const KEPT_MAX: usize = 256;
+/// Bytes of their texts, of each and of all: what is made of a text takes some twenty times as much.
+const TEXT_BYTES_MAX: usize = 128 << 10;
+const TEXTS_BYTES_MAX: usize = 1 << 20;
 
 /// A statement that is planned.
 #[derive(Debug)]
@@ -373,10 +376,54 @@ fn fit(value: &Value, data_type: &DataType, has_chosen_scale: bool, at: usize) -
     }
 }
 
+/// What is kept of statements, by their texts. Where there is no room for another one all go at once: which of them are used most is not counted.
+#[derive(Debug)]
+pub(crate) struct ByText<T> {
+    kept: HashMap<Arc<str>, T>,
+    /// Of the texts.
+    bytes: usize,
+}
+
+impl<T> Default for ByText<T> {
+    fn default() -> ByText<T> {
+        ByText { kept: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> ByText<T> {
+    pub(crate) fn get(&self, text: &str) -> Option<&T> {
+        self.kept.get(text)
+    }
+
+    /// Keeps this, unless the text is too long.
+    pub(crate) fn put(&mut self, text: &Arc<str>, of_it: T) {
+        if text.len() > TEXT_BYTES_MAX {
+            return;
+        }
+        if self.kept.len() >= KEPT_MAX || self.bytes + text.len() > TEXTS_BYTES_MAX {
+            self.clear();
+        }
+        if self.kept.insert(Arc::clone(text), of_it).is_none() {
+            self.bytes += text.len();
+        }
+    }
+
+    pub(crate) fn remove(&mut self, text: &str) {
+        if self.kept.remove(text).is_some() {
+            self.bytes -= text.len();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        self.bytes = 0;
+    }
+}
+
 /// Plans by the texts of their statements.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
-    kept: HashMap<Arc<str>, Kept>,
+    kept: ByText<Kept>,
     version: (u64, usize),
 }
 
@@ -398,13 +445,11 @@ impl Plans {
     }
 
     pub(crate) fn put(&mut self, statement: &Statement, version: (u64, usize), planned: Arc<Planned>) {
-        // All go at once: which of them are used most is not counted.
-        if self.version != version || self.kept.len() >= PLANS_MAX {
+        if self.version != version {
             self.forget_all();
             self.version = version;
         }
-        let text: Arc<str> = statement.text().into();
-        self.kept.insert(text, Kept { statement: statement.clone(), planned });
+        self.kept.put(statement.shared_text(), Kept { statement: statement.clone(), planned });
     }
 
     /// Files of tables that are gone stay as long as a plan has them.
@@ -414,5 +459,34 @@ impl Plans {
 
     pub(crate) fn forget(&mut self, text: &str) {
         self.kept.remove(text);
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_by_texts_is_bounded() {
+        let mut kept = ByText::default();
+        let long: Arc<str> = "x".repeat(TEXT_BYTES_MAX + 1).into();
+        kept.put(&long, 0);
+        assert!(kept.get(&long).is_none());
+        for round in 0..3 * KEPT_MAX {
+            let text: Arc<str> = format!("{round}{}", "y".repeat(10_000)).into();
+            kept.put(&text, round);
+            kept.put(&text, round);
+            assert_eq!(kept.get(&text), Some(&round));
+            assert!(kept.bytes <= TEXTS_BYTES_MAX && kept.kept.len() <= KEPT_MAX);
+            assert_eq!(kept.bytes, kept.kept.keys().map(|text| text.len()).sum::<usize>());
+            if round % 7 == 0 {
+                kept.remove(&text);
+                assert_eq!(kept.get(&text), None);
+            }
+        }
+        for number in 0..3 * KEPT_MAX {
+            kept.put(&format!("{number}").into(), number);
+            assert!(kept.kept.len() <= KEPT_MAX);
+        }
     }
 }

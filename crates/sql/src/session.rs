@@ -26,7 +26,7 @@ use crate::bind::{Output, TEXT};
 use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
-use crate::planned::{PLANS_MAX, Planned, Plans};
+use crate::planned::{ByText, Planned, Plans};
 use crate::sessions::Listed;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
@@ -57,7 +57,7 @@ pub struct Session {
     drawn: Arc<AtomicU64>,
     prepared: HashMap<String, Statement>,
     /// Statements that were executed, by their texts, as they were read.
-    read: HashMap<Arc<str>, Statement>,
+    read: ByText<Statement>,
     watcher: Watcher,
     /// The schema of its temporary tables, once there was one.
     temporary: Option<Arc<str>>,
@@ -121,6 +121,10 @@ impl Statement {
         &self.types
     }
 
+    pub(crate) fn shared_text(&self) -> &Arc<str> {
+        &self.text
+    }
+
     /// Its text.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -140,7 +144,7 @@ impl Session {
             drawn: Arc::default(),
             plans: Plans::default(),
             prepared: HashMap::new(),
-            read: HashMap::new(),
+            read: ByText::default(),
             watcher: Watcher::default(),
             temporary: None,
             notices: Vec::new(),
@@ -250,11 +254,7 @@ impl Session {
             Some(statement) => statement.clone(),
             None => {
                 let statement = self.prepare(text).inspect_err(|_| self.fail())?;
-                // All go at once, as plans do.
-                if self.read.len() >= PLANS_MAX {
-                    self.read.clear();
-                }
-                self.read.insert(Arc::clone(&statement.text), statement.clone());
+                self.read.put(&statement.text, statement.clone());
                 statement
             }
         };

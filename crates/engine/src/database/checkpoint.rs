@@ -251,6 +251,10 @@ impl DatabaseState {
         if kept_from() > before {
             return true;
         }
+        // What is not durable yet is not given back.
+        if log.make_durable(log.end()).is_err() {
+            return false;
+        }
         let Some(oldest) = oldest_segment() else { return false };
         if in_vain.is_some_and(|(segment, end)| segment == oldest && log.end() < end + log.segment_bytes() / 4) {
             return false;

@@ -102,6 +102,27 @@ fn small_transactions_go_on_where_a_checkpoint_gives_log_back() {
     }
 }
 
+/// The log ends near the end of a segment when there is no room for the one behind the next: nothing can be given back before it has come into the next.
+#[test]
+fn the_log_goes_on_into_the_last_segment_that_there_is_room_for() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create, 0);
+    let (table, rids) = (database.table("t").unwrap(), insert(&database, Durability::Durable, 0..100));
+    // The catalog has its room.
+    database.checkpoint().unwrap();
+    database.checkpoint().unwrap();
+    storage.set_capacity(Some(storage.taken_bytes()));
+    let begun = database.log_end();
+    for round in 0..3_000 {
+        let mut transaction = database.begin(TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() });
+        let text = ["other", "texts"][round % 2];
+        let done = transaction.update(&table, rids[round % 100], &[(1, ValueRef::Text(text))]);
+        assert!(done.unwrap_or_else(|e| panic!("round {round}, log {} of {begun}: {e}", database.log_end())));
+        transaction.commit().unwrap();
+    }
+    assert!(database.log_end() - begun > 3 * (64 << 10), "{} bytes of log", database.log_end() - begun);
+}
+
 /// Making a segment writes what there is room for before it fails.
 #[test]
 fn who_frees_space_on_a_full_device_does_not_ask_for_a_segment_each_time() {
@@ -115,7 +136,7 @@ fn who_frees_space_on_a_full_device_does_not_ask_for_a_segment_each_time() {
     let mut change = database.change();
     change.create_table(TableAttributes::new("t", Schema::new(columns).unwrap())).unwrap();
     change.commit().unwrap();
-    let (table, rids) = (database.table("t").unwrap(), insert(&database, Durability::Off, 0..600));
+    let (table, rids) = (database.table("t").unwrap(), insert(&database, Durability::Off, 0..1_200));
     let begin = || database.begin(TransactionOptions { durability: Durability::Off, ..TransactionOptions::default() });
     // It keeps the log.
     let mut keeper = begin();
@@ -130,6 +151,10 @@ fn who_frees_space_on_a_full_device_does_not_ask_for_a_segment_each_time() {
     let asked = storage.calls_of(pagefold_io::CallKind::Allocate);
     for rid in &rids[2..] {
         let mut transaction = begin();
+        // A lock writes nothing.
+        let view = transaction.read_view().unwrap();
+        let locked = transaction.lock_seen(&view, &table, *rid, RowLock::Exclusive, LockWait::Wait);
+        assert_eq!(locked.unwrap(), Locked::Unchanged);
         assert!(transaction.delete(&table, *rid).unwrap());
         transaction.commit().unwrap();
     }

@@ -68,8 +68,8 @@ pub trait LogSink: Send + Sync + Debug {
     fn has_spare(&self, bytes: u64) -> bool;
 }
 
-/// What frees space. Whatever else is logged needs the segment behind the one in which the log ends ([`Log::prepare_next`]); when there is no room for that one, most of the last is
-/// left for these.
+/// What frees space. Whatever else is logged needs the segment behind the one in which the log ends ([`Log::prepare_next`]), or three quarters of a segment; when there is no room for that, most of the
+/// last is left for these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frees {
     /// Rows are deleted, and what they leave is removed.
@@ -102,7 +102,8 @@ impl LogSink for Log {
     }
 
     fn prepare(&self) -> Result<()> {
-        Log::prepare_next(self)
+        // Where the log has just come to the last segment that there is room for, it goes on into it: only then the one before can be given back.
+        Log::prepare_next_or_spare(self, self.segment_bytes() / 4 * 3)
     }
 
     fn prepare_to_free(&self, what: Frees) -> Result<()> {

@@ -121,11 +121,12 @@ impl Defining<'_> {
         let name = self.check_schema(&view.name)?;
         // Others use it: it can name no temporary table.
         let _entered = Entered::new(None);
-        let mut text = self.with_columns_named(printed_query(&view.query)?)?;
+        let mut text = printed_query(&view.query)?;
         if !view.columns.is_empty() {
             let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
             text = format!("SELECT * FROM ({text}) AS v ({})", columns.join(", "));
         }
+        let text = self.with_columns_named(text)?;
         // It is bound once, so that what is wrong shows now.
         let query = crate::parse::parse_query(&text)?;
         let outputs = self.bind(|binder| binder.query(&query))?.outputs;

@@ -61,11 +61,11 @@ fn condition(plan: &ScanPlan, test: &Test, context: &Context<'_>, row: &[Value])
             if value == Value::Null {
                 return Ok(None);
             }
-            let (comparison, value, data_type) = match as_day(*comparison, &value, data_type, &own.data_type) {
-                Day::Same => (*comparison, value, *data_type),
-                Day::Other(comparison, value) => (comparison, value, DataType::Date),
-                Day::Always => return Ok(Some(name().is_not_null())),
-                Day::Never => return Ok(None),
+            let (comparison, value, data_type) = match as_column(*comparison, &value, data_type, &own.data_type) {
+                Asked::Same => (*comparison, value, *data_type),
+                Asked::Other(comparison, value) => (comparison, value, own.data_type),
+                Asked::Always => return Ok(Some(name().is_not_null())),
+                Asked::Never => return Ok(None),
             };
             name().compared(comparison, Operand::of(value.as_ref(), &data_type))
         }
@@ -97,28 +97,37 @@ fn condition(plan: &ScanPlan, test: &Test, context: &Context<'_>, row: &[Value])
     }))
 }
 
-/// How a DATE is compared with a moment.
-enum Day {
-    /// It is none.
+/// How a column is compared with a value that lies between two of its type: a DATE with a moment, a REAL with a DOUBLE.
+enum Asked {
+    /// It is no such value.
     Same,
     Other(Comparison, Value),
     Always,
     Never,
 }
 
-/// A comparison of a DATE column with a timestamp, as one with a date.
-fn as_day(comparison: Comparison, value: &Value, data_type: &DataType, column: &DataType) -> Day {
-    let (DataType::Date, DataType::Timestamp { unit, .. }, Value::Int(moment)) = (column, data_type, value) else { return Day::Same };
-    let day = Value::Int(moment.div_euclid(unit.per_day()));
-    if moment.rem_euclid(unit.per_day()) == 0 {
-        return Day::Other(comparison, day);
+/// A comparison with a value of a wider type, as one with a value of the column's.
+fn as_column(comparison: Comparison, value: &Value, data_type: &DataType, column: &DataType) -> Asked {
+    // The greatest value of the column's type that is not greater, and whether it is the same.
+    let (below, is_same) = match (column, data_type, value) {
+        (DataType::Date, DataType::Timestamp { unit, .. }, Value::Int(moment)) => {
+            (Value::Int(moment.div_euclid(unit.per_day())), moment.rem_euclid(unit.per_day()) == 0)
+        }
+        (DataType::Real, DataType::Double, Value::Double(wide)) => {
+            let near = *wide as f32;
+            let is_same = f64::from(near) == *wide || wide.is_nan();
+            (Value::Real(if is_same || f64::from(near) < *wide { near } else { near.next_down() }), is_same)
+        }
+        _ => return Asked::Same,
+    };
+    if is_same {
+        return Asked::Other(comparison, below);
     }
-    // The moment is within the day, behind its beginning.
     match comparison {
-        Comparison::Equal => Day::Never,
-        Comparison::NotEqual => Day::Always,
-        Comparison::Less | Comparison::LessOrEqual => Day::Other(Comparison::LessOrEqual, day),
-        Comparison::Greater | Comparison::GreaterOrEqual => Day::Other(Comparison::Greater, day),
+        Comparison::Equal => Asked::Never,
+        Comparison::NotEqual => Asked::Always,
+        Comparison::Less | Comparison::LessOrEqual => Asked::Other(Comparison::LessOrEqual, below),
+        Comparison::Greater | Comparison::GreaterOrEqual => Asked::Other(Comparison::Greater, below),
     }
 }
 

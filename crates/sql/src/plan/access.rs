@@ -358,7 +358,9 @@ pub(crate) fn test_of(condition: &Expr, relation: usize, table: &TableRef) -> Op
         Expr::In { of, list, negated, .. } => {
             let (column, over) = own(of)?;
             let data_type = over.unwrap_or(table.schema.columns()[column].data_type);
-            let fits = !matches!((table.schema.columns()[column].data_type, data_type), (DataType::Date, DataType::Timestamp { .. }));
+            let own = table.schema.columns()[column].data_type;
+            // A value that lies between two of the column's would be taken for one of them.
+            let fits = !matches!((own, data_type), (DataType::Date, DataType::Timestamp { .. }) | (DataType::Real, DataType::Double));
             (fits && list.iter().all(is_free))
                 .then(|| Test { column, kind: TestKind::In { values: list.clone(), data_type, negated: *negated } })
         }
@@ -368,8 +370,8 @@ pub(crate) fn test_of(condition: &Expr, relation: usize, table: &TableRef) -> Op
         }
         Expr::Like { of, pattern, escape, ignores_case: false, negated } if *escape != Some(None) => {
             let Expr::Column { relation: r, column } = **of else { return None };
-            let is_text = matches!(table.schema.columns()[column].data_type, DataType::Varchar(_));
-            (r == relation && is_text && is_free(pattern))
+            let is_text = || matches!(table.schema.columns()[column].data_type, DataType::Varchar(_));
+            (r == relation && is_text() && is_free(pattern))
                 .then(|| Test { column, kind: TestKind::Like { pattern: (**pattern).clone(), escape: *escape, negated: *negated } })
         }
         Expr::Column { relation: r, column } if *r == relation => Some(Test { column: *column, kind: TestKind::Truth { negated: false } }),

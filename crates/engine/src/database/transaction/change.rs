@@ -1,8 +1,8 @@
 //! Changing rows with their index entries.
 
 use super::super::leftovers::key_of;
-use super::Transaction;
 use super::known_keys::ENTRIES_NOTED;
+use super::{Transaction, Writes};
 use crate::btree::Unless;
 use crate::index::Index;
 use crate::pool::{By, Frees, MiniTransaction};
@@ -172,7 +172,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement_that(Some(Frees::Rows), table, |t| {
+        self.statement_that(Writes::ToFree(Frees::Rows), table, |t| {
             if !t.lock_row(table, rid)? {
                 return Ok(false);
             }
@@ -197,7 +197,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
-        self.statement_that(Some(Frees::Rows), table, |t| {
+        self.statement_that(Writes::ToFree(Frees::Rows), table, |t| {
             Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some())
         })
     }

@@ -9,7 +9,7 @@ use super::super::defining::{Definer, Defining};
 use super::super::leftovers::key_of;
 use super::super::read_view::PageWalk;
 use super::super::reading::Reading;
-use super::Transaction;
+use super::{Transaction, Writes};
 use crate::catalog::OtherEntry;
 use crate::core::Lifetime;
 use crate::index::{Index, IndexAttributes};
@@ -240,7 +240,7 @@ impl Transaction<'_> {
 
     /// Runs a statement that makes or drops something; what it did is taken back when it fails.
     pub(super) fn define<R>(&mut self, frees: Option<Frees>, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.prepare(frees)?;
+        self.prepare(frees.map_or(Writes::Anything, Writes::ToFree))?;
         let result = self.or_nothing(run);
         self.database.checkpoint_when_due();
         result

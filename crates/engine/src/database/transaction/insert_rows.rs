@@ -6,7 +6,7 @@
 //! - before each page, each row and each entry there is room in the log for it: what they take together may be more than any statement has that changes one row.
 
 use super::super::leftovers::key_of;
-use super::{STATEMENTS_PER_LOOK, Transaction};
+use super::{STATEMENTS_PER_LOOK, Transaction, Writes};
 use crate::index::Index;
 use crate::pool::By;
 use crate::table_space::{Filled, Filling, PageFiller, RecordList, Table};
@@ -80,7 +80,7 @@ impl Transaction<'_> {
         let mut filling = Filling::MuchRoom;
         let (mut next, mut looks_at) = (0, 0);
         while next < records.len() {
-            self.prepare(None)?;
+            self.prepare(Writes::Anything)?;
             if next >= looks_at && matches!(filling, Filling::MuchRoom) {
                 filling = PageFiller::begin(table, &state, records, next)?;
                 looks_at = next + ROWS_PER_LOOK;

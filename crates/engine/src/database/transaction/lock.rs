@@ -1,7 +1,7 @@
 //! Locking rows that a statement has chosen, as SELECT ... FOR UPDATE and FOR SHARE do.
 
 use super::super::read_view::ReadView;
-use super::Transaction;
+use super::{Transaction, Writes};
 use crate::table_space::{RowBuffer, Table};
 use crate::transaction::{Mode, Resource};
 use crate::{Error, Result};
@@ -52,7 +52,7 @@ impl Transaction<'_> {
         if view.transaction() != self.state.id() {
             return Err(Error::Parameter("a read view of another transaction".into()));
         }
-        self.statement(table, |t| {
+        self.statement_that(Writes::Nothing, table, |t| {
             t.note_read(table, rid)?;
             let mode = match lock {
                 RowLock::Shared => Mode::Shared,

@@ -96,6 +96,15 @@ impl Default for TransactionOptions {
     }
 }
 
+/// What a statement writes to the log, in which there has to be room for it.
+#[derive(Clone, Copy, Debug)]
+enum Writes {
+    Anything,
+    ToFree(Frees),
+    /// It only locks.
+    Nothing,
+}
+
 /// How often a transaction looks at how many locks it has.
 const STATEMENTS_PER_LOOK: u32 = 64;
 
@@ -367,7 +376,7 @@ impl Transaction<'_> {
     }
 
     /// What every statement that changes something makes sure of.
-    fn prepare(&self, frees: Option<Frees>) -> Result<()> {
+    fn prepare(&self, writes: Writes) -> Result<()> {
         self.check()?;
         self.refuse_inside_visitor()?;
         if self.options.read_only {
@@ -377,19 +386,23 @@ impl Transaction<'_> {
         self.database.ensure_log()?;
         // A full device is an error of this statement, before it has changed anything.
         let manager = &self.database.core.manager;
-        self.database.prepare_log(|| frees.map_or_else(|| manager.prepare_log(), |what| manager.prepare_log_to_free(what)))?;
+        match writes {
+            Writes::Anything => self.database.prepare_log(|| manager.prepare_log())?,
+            Writes::ToFree(what) => self.database.prepare_log(|| manager.prepare_log_to_free(what))?,
+            Writes::Nothing => return Ok(()),
+        }
         self.database.keep_log_ahead();
         Ok(())
     }
 
     /// Runs a statement that changes something in a table; what it did is taken back when it fails.
     fn statement<R>(&mut self, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.statement_that(None, table, run)
+        self.statement_that(Writes::Anything, table, run)
     }
 
-    /// The same; on a full device one that frees space has more room in the log.
-    fn statement_that<R>(&mut self, frees: Option<Frees>, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.prepare(frees)?;
+    /// The same; on a full device one that frees space has more room in the log, and one that writes nothing needs none.
+    fn statement_that<R>(&mut self, writes: Writes, table: &Table, run: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.prepare(writes)?;
         if self.options.isolation != Isolation::ReadCommitted || self.pin.is_none() {
             self.snapshot()?;
         }

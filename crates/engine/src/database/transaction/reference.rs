@@ -8,7 +8,7 @@
 
 use super::super::read_view::ReadView;
 use super::super::reading::{Reading, Sought};
-use super::{RowLock, Transaction};
+use super::{RowLock, Transaction, Writes};
 use crate::catalog::definition_notes;
 use crate::index::Index;
 use crate::objects::{PartitionedTable, split_partition_name};
@@ -32,7 +32,7 @@ impl Transaction<'_> {
     pub fn lock_reference(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>], name: &[u8], lock: RowLock) -> Result<bool> {
         let mut encoded = Vec::with_capacity(64);
         index.key_layout().encode(key, &mut encoded).map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
-        self.statement(table, |t| {
+        self.statement_that(Writes::Nothing, table, |t| {
             let mode = match lock {
                 RowLock::Shared => Mode::Shared,
                 RowLock::Exclusive => Mode::Exclusive,
