@@ -3,7 +3,7 @@
 use super::join::{Joining, place};
 use super::{HashPlan, JoinKind, Plan};
 use crate::SqlResult;
-use crate::bind::{AGGREGATES, Binder, Distinct, GROUPINGS, Groups, KEYS, Noted, Select, Source};
+use crate::bind::{AGGREGATES, Binder, Distinct, GROUPINGS, Groups, KEYS, Noted, Select, SortKey, Source};
 use crate::expression::{AggregateKind, Expr, SubqueryKind};
 use std::sync::Arc;
 
@@ -68,6 +68,15 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
     if order.is_empty() {
         projection.truncate(visible);
     }
+    if distinct == Distinct::None && !order.is_empty() {
+        let is_key = |slot: usize| order.iter().any(|key| key.slot == slot);
+        let late = projection.iter().enumerate().map(|(slot, expr)| is_late(expr, limit.limit.is_some()) && !is_key(slot));
+        let late: Vec<bool> = late.collect();
+        if late[..visible].contains(&true) {
+            let (before, behind) = around_sort(projection, &late, &mut order, visible);
+            return Ok(plan.projected(before).sorted(order).limited(limit).projected(behind));
+        }
+    }
     let columns = projection.len();
     plan = plan.projected(projection);
     let plan = match distinct {
@@ -76,6 +85,41 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
         Distinct::On(slots) => plan.sorted(order).first_of_each(slots),
     };
     Ok(plan.limited(limit).cut(columns, visible))
+}
+
+/// Is a value to be computed of the rows that come out only, in their order? What gives another one each time is; a subquery is worth it where not all rows come out.
+fn is_late(expr: &Expr, has_limit: bool) -> bool {
+    expr.any(|part| part.is_volatile() || has_limit && matches!(part, Expr::Subquery { outer, .. } if !outer.is_empty()))
+}
+
+/// What comes of the rows before they are sorted, and what of these behind that: the `visible` columns. Places of keys become those in the former.
+fn around_sort(projection: Vec<Expr>, late: &[bool], order: &mut [SortKey], visible: usize) -> (Vec<Expr>, Vec<Expr>) {
+    let mut before: Vec<Expr> = Vec::with_capacity(projection.len());
+    let mut moved = vec![0; projection.len()];
+    for (slot, expr) in projection.iter().enumerate().filter(|(slot, _)| !late[*slot]) {
+        moved[slot] = before.len();
+        before.push(expr.clone());
+    }
+    let mut behind = Vec::with_capacity(visible);
+    for (slot, mut expr) in projection.into_iter().enumerate().take(visible) {
+        if !late[slot] {
+            behind.push(Expr::Slot(moved[slot]));
+            continue;
+        }
+        expr.rewrite(&mut |part| {
+            if let Expr::Slot(own) = *part {
+                let own = Expr::Slot(own);
+                let at = before.iter().position(|known| *known == own).unwrap_or(before.len());
+                if at == before.len() {
+                    before.push(own);
+                }
+                *part = Expr::Slot(at);
+            }
+        });
+        behind.push(expr);
+    }
+    order.iter_mut().for_each(|key| key.slot = moved[key.slot]);
+    (before, behind)
 }
 
 /// Asks conditions with subqueries. One that is IN or NOT IN a subquery that needs nothing of the row is a join: its values are hashed once.
@@ -136,7 +180,7 @@ fn extreme_column(groups: &Groups, relations: &[crate::bind::Relation]) -> Optio
 
 /// The order of rows as columns of the one table that they are of, if that is what is asked for.
 fn wanted_order(
-    order: &[crate::bind::SortKey],
+    order: &[SortKey],
     projection: &[Expr],
     is_other: bool,
     relations: &[crate::bind::Relation],
@@ -146,7 +190,7 @@ fn wanted_order(
     if is_other || order.is_empty() {
         return None;
     }
-    let column = |key: &crate::bind::SortKey| {
+    let column = |key: &SortKey| {
         let Expr::Column { relation: 0, column } = projection[key.slot] else { return None };
         // NULLs are last in an index, first when it is read backward.
         let is_nullable = table.schema.columns()[column].nullable;
