@@ -2,6 +2,7 @@
 //!
 //! * the right side of `IS [NOT] DISTINCT FROM` ends before AND, OR and NOT: sqlparser takes all that follows;
 //! * a sign binds tighter than `^`, COLLATE and AT TIME ZONE, less than `::`;
+//! * `BETWEEN SYMMETRIC` is an operator of its own;
 //! * `INTERVAL(2) '...'` is a literal with digits of a second, which sqlparser does not know;
 //! * `~~`, `~` and their like are operators as any other: tighter than LIKE and `=`, as tight as `||`.
 //!
@@ -9,7 +10,7 @@
 //!
 //! Invariant: `IS [NOT] DISTINCT FROM` comes out as an operator of its own, [`DISTINCT`] or [`NOT_DISTINCT`], which is written as it was read.
 
-use sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, UnaryOperator, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -19,6 +20,10 @@ use std::any::TypeId;
 /// The operators, as `BinaryOperator::Custom` has them. No text has a token like them.
 pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
 pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+
+/// `BETWEEN SYMMETRIC`, whose right side is both bounds with AND between them.
+pub(crate) const SYMMETRIC: &str = "BETWEEN SYMMETRIC";
+pub(crate) const NOT_SYMMETRIC: &str = "NOT BETWEEN SYMMETRIC";
 
 /// Less than COLLATE, which stands below `[]` and `::`.
 const SIGN: u8 = 120;
@@ -107,6 +112,26 @@ impl Dialect for Postgres {
         };
         parser.next_token();
         Some(parser.parse_subexpr(SIGN).map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+
+    fn parse_infix(&self, parser: &mut Parser<'_>, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        let is = |at: usize, word: &str| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+        let not = usize::from(is(0, "not"));
+        if !is(not, "between") || !is(not + 1, "symmetric") && !is(not + 1, "asymmetric") {
+            return None;
+        }
+        let is_symmetric = is(not + 1, "symmetric");
+        (0..not + 2).for_each(|_| drop(parser.next_token()));
+        let between = parser.parse_between(left.clone(), not == 1);
+        Some(between.map(|between| match between {
+            // It is written as it was read.
+            Expr::Between { expr, negated, low, high } if is_symmetric => Expr::BinaryOp {
+                left: expr,
+                op: BinaryOperator::Custom(if negated { NOT_SYMMETRIC } else { SYMMETRIC }.into()),
+                right: Box::new(Expr::BinaryOp { left: low, op: BinaryOperator::And, right: high }),
+            },
+            other => other,
+        }))
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {

@@ -1,7 +1,7 @@
 //! From the syntax tree to a query whose names and types are known.
 //!
 //! * `scope`: names of relations and columns, and where they are found; subqueries that name columns around them
-//! * `expression`: expressions
+//! * `expression`: expressions; `rows`: rows of values that are compared; `subquery`: subqueries in expressions
 //! * `aggregates`: aggregates, expressions of groups; `grouping`: GROUP BY
 //! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
@@ -34,10 +34,12 @@ pub(crate) mod insert;
 pub(crate) mod merge;
 mod names;
 mod needs;
+mod rows;
 pub(crate) mod rules;
 mod scope;
 mod select;
 mod series;
+mod subquery;
 pub(crate) mod types;
 pub(crate) mod view_change;
 mod windows;

@@ -274,7 +274,7 @@ impl Subqueries for Execution {
         self.given_back(|| self.visit_rows(number, outer, visit))
     }
 
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         self.given_back(|| self.is_among_known(number, of))
     }
 }

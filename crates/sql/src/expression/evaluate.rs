@@ -63,16 +63,21 @@ impl Expr {
                 Some(exists)
             }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() => {
-                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *negated)
+                let of = of.iter().map(|of| of.evaluate_ref(env)).collect::<SqlResult<Vec<_>>>()?;
+                let of: Vec<ValueRef<'_>> = of.iter().map(Datum::as_ref).collect();
+                env.subqueries.is_among(*number, &of)?.map(|found| found != *negated)
             }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } => {
+                let [of] = of.as_slice() else {
+                    return Err(SqlError::new("XX000", "a row of several values and a subquery that needs the row"));
+                };
                 let of = of.evaluate_ref(env)?;
                 quantified((*number, &outer_row(outer, env)?), of.as_ref(), Comparison::Equal, false, env)?.map(|found| found != *negated)
             }
             Expr::Subquery { number, kind: kind @ SubqueryKind::Quantified { of, all, .. }, outer }
                 if outer.is_empty() && kind.is_membership() =>
             {
-                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *all)
+                env.subqueries.is_among(*number, &[of.evaluate_ref(env)?.as_ref()])?.map(|found| found != *all)
             }
             Expr::Subquery { number, kind: SubqueryKind::Quantified { of, comparison, all }, outer } => {
                 let of = of.evaluate_ref(env)?;

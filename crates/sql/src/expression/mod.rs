@@ -165,9 +165,9 @@ pub(crate) enum SubqueryKind {
     /// Its one value; NULL without a row; 21000 with more than one.
     Scalar,
     Exists,
-    /// Is this among its values? Three-valued, as IN is.
+    /// Is this, a value for each of its columns, among its rows? Three-valued, as IN is. Of a row of several values only where the subquery needs nothing of the row around it.
     In {
-        of: Box<Expr>,
+        of: Vec<Expr>,
         negated: bool,
     },
     /// `of` compared with ANY or ALL of its values.
@@ -221,6 +221,6 @@ pub(crate) trait Subqueries {
     /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;
 
-    /// Is this among the first values of the rows of a subquery that needs nothing of the row? Three-valued, as IN is.
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> crate::SqlResult<Option<bool>>;
+    /// Is this, a value for each column, among the rows of a subquery that needs nothing of the row? Three-valued, as IN is.
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> crate::SqlResult<Option<bool>>;
 }

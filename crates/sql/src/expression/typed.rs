@@ -17,7 +17,7 @@ impl Subqueries for NoSubqueries {
         Err(SqlError::unsupported("a subquery here"))
     }
 
-    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, _: usize, _: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         Err(SqlError::unsupported("a subquery here"))
     }
 }

@@ -34,7 +34,8 @@ macro_rules! parts {
                 outer.$iter().for_each(&mut *$each);
                 match kind {
                     SubqueryKind::Scalar | SubqueryKind::Exists => {}
-                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => $each(of),
+                    SubqueryKind::In { of, .. } => of.$iter().for_each(&mut *$each),
+                    SubqueryKind::Quantified { of, .. } => $each(of),
                 }
             }
         }

@@ -80,24 +80,26 @@ pub(crate) fn plan(binder: &mut Binder<'_>, select: Select) -> SqlResult<Plan> {
 
 /// Asks conditions with subqueries. One that is IN or NOT IN a subquery that needs nothing of the row is a join: its values are hashed once.
 fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditions: Vec<Expr>) -> Plan {
+    let has_subquery = |of: &Expr| of.any(|part| matches!(part, Expr::Subquery { .. }));
     let mut rest = Vec::new();
     for condition in conditions {
         match condition {
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer }
-                if outer.is_empty() && !of.any(|part| matches!(part, Expr::Subquery { .. })) =>
+                // A row with a NULL among others may be unequal to another one.
+                if outer.is_empty() && (of.len() == 1 || !negated) && !of.iter().any(has_subquery) =>
             {
                 // Nobody else has the plan of a subquery.
                 let second = std::mem::take(&mut binder.subplans[number]);
                 let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
-                let (first_keys, second_keys) = (vec![*of], vec![Expr::Slot(0)]);
+                let (second_keys, columns) = ((0..of.len()).map(Expr::Slot).collect(), of.len());
                 let hash = HashPlan {
                     kind,
                     first: plan,
                     second,
-                    first_keys,
+                    first_keys: of,
                     second_keys,
                     condition: None,
-                    widths: (width, 1),
+                    widths: (width, columns),
                     nulls_match: negated,
                 };
                 plan = Plan::Hash(Arc::new(hash));

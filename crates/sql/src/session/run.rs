@@ -314,7 +314,7 @@ impl Subqueries for Outside<'_> {
         Err(SqlError::new("XX000", "a subquery where there is none"))
     }
 
-    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, _: usize, _: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         Err(SqlError::new("XX000", "a subquery where there is none"))
     }
 }

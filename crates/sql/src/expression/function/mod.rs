@@ -20,7 +20,8 @@ mod text;
 mod time;
 
 pub(crate) use call::call;
-pub(super) use internal::{compare_decimals, concat, fit_column};
+pub(crate) use internal::compared_rows;
+pub(super) use internal::{compare_decimals, compare_rows, concat, fit_column};
 pub(crate) use interval::MAKE_INTERVAL;
 pub(super) use interval::limited;
 

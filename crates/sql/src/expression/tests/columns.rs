@@ -333,7 +333,8 @@ impl Subqueries for Fixed {
         Ok(())
     }
 
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
+        let of = of[0];
         let rows = self.0.get(number).ok_or_else(|| SqlError::new("XX000", "no such subquery"))?;
         let is_unknown = !rows.is_empty() && (of.is_null() || rows.contains(&Value::Null));
         let found = rows.iter().any(|value| !of.is_null() && value.as_ref() == of);
@@ -367,9 +368,9 @@ fn subqueries() {
     for slot in 0..3 {
         for number in 0..5 {
             let of = || Box::new(Expr::Slot(slot));
-            let found = evaluate(number, SubqueryKind::In { of: of(), negated: false }).unwrap();
+            let found = evaluate(number, SubqueryKind::In { of: vec![*of()], negated: false }).unwrap();
             assert_eq!(found, truth(within[slot][number]), "{slot} in {number}");
-            let found = evaluate(number, SubqueryKind::In { of: of(), negated: true }).unwrap();
+            let found = evaluate(number, SubqueryKind::In { of: vec![*of()], negated: true }).unwrap();
             assert_eq!(found, truth(within[slot][number].map(|t| !t)), "{slot} not in {number}");
             let any = SubqueryKind::Quantified { of: of(), comparison: Comparison::Equal, all: false };
             assert_eq!(evaluate(number, any).unwrap(), truth(within[slot][number]), "{slot} = any {number}");
