@@ -3,6 +3,7 @@
 use crate::copy::statement::{self as copy, CopyStatement};
 use crate::cursor::{self, CursorStatement};
 use crate::dialect::{Postgres, join_distinct};
+use crate::sequences::statement::{self as sequence, AlterSequence};
 use crate::utility::statement::{self as utility, UtilityStatement};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
@@ -140,6 +141,7 @@ pub(crate) enum Syntax {
     Copy(Box<CopyStatement>),
     Cursor(CursorStatement),
     Utility(Box<UtilityStatement>),
+    Sequence(Box<AlterSequence>),
 }
 
 /// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
@@ -153,6 +155,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
         let (is_copy, is_cursor, is_utility) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&tokens));
+        let is_sequence = sequence::is_alter(&tokens);
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
@@ -164,6 +167,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let syntax = match () {
             () if is_copy => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
             () if is_cursor => cursor::parse(&mut parser).map(Syntax::Cursor),
+            () if is_sequence => sequence::parse(&mut parser).map(|alter| Syntax::Sequence(Box::new(alter))),
             () if is_utility => utility::parse(&mut parser).map(|utility| Syntax::Utility(Box::new(utility))),
             () => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
         };

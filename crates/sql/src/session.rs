@@ -27,6 +27,7 @@ use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
 use crate::planned::{PLANS_MAX, Planned, Plans};
+use crate::sequences::Drawn;
 use crate::sessions::Listed;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
@@ -37,7 +38,7 @@ use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug_span, field};
 use transaction::{Open, no_savepoint, set_modes};
 use utility::Watcher;
@@ -53,8 +54,8 @@ pub struct Session {
     pub(crate) open: Option<Open>,
     pub(crate) settings: Settings,
     cancelled: Arc<AtomicBool>,
-    /// Up to where the log has to be durable for numbers of sequences to stay given that its transaction was given.
-    drawn: Arc<AtomicU64>,
+    /// Numbers of sequences that it was given.
+    drawn: Arc<Drawn>,
     prepared: HashMap<String, Statement>,
     /// Statements that were executed, by their texts, as they were read.
     read: HashMap<Arc<str>, Statement>,
@@ -307,6 +308,7 @@ impl Session {
             Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
             Syntax::Cursor(cursor) => return self.cursor(cursor, params),
             Syntax::Utility(utility) => return self.utility(utility).map(Given::Done),
+            Syntax::Sequence(alter) => return self.define(|defining| defining.alter_sequence(alter)).map(Given::Done),
             Syntax::Sql(node) => &**node,
         };
         match node {
@@ -401,12 +403,12 @@ impl Session {
                 }
                 Ok(Done::tag("DEALLOCATE"))
             }
-            node => self.define(node),
+            node => self.define(|defining| defining.define(node)),
         }
     }
 
     /// Statements that define something.
-    fn define(&mut self, node: &Node) -> SqlResult<Done> {
+    fn define(&mut self, define: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<String>) -> SqlResult<Done> {
         let limits = self.limits();
         let memory = self.settings.work_mem;
         // They would have to be made anew in any case.
@@ -418,7 +420,7 @@ impl Session {
         let savepoint = open.transaction.savepoint();
         let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
         let mut defining = define::Defining::new(&mut open.transaction, run);
-        match defining.define(node) {
+        match define(&mut defining) {
             Ok(tag) => {
                 self.notices = defining.notices;
                 self.end_statement()?;

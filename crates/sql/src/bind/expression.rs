@@ -7,9 +7,7 @@ use crate::dialect::{DISTINCT, NOT_DISTINCT, NOT_SYMMETRIC, SYMMETRIC};
 use crate::expression::arithmetic::Operation;
 use crate::expression::{Comparison, Expr, ParamTypes, Typed, aggregate, function, is_aggregate, make};
 use crate::parse::{At, identifier, parts};
-use crate::sequences::SequenceRef;
 use crate::{SqlError, SqlResult};
-use pagefold_format::catalog::DefinedKind;
 use pagefold_types::{DataType, Value};
 use sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Spanned, UnaryOperator,
@@ -381,8 +379,8 @@ impl Binder<'_> {
         if let Some(series) = self.scope().series.filter(|_| name == SERIES) {
             return Ok(self.scope().column(series, 0));
         }
-        if name == "nextval" {
-            return self.next_value(arguments);
+        if let Some(call) = self.sequence_call(&name, arguments, depth)? {
+            return Ok(call);
         }
         if WindowFunction::is_one(&name) {
             return Err(SqlError::new("42809", format!("window function {name} requires an OVER clause")));
@@ -425,29 +423,6 @@ impl Binder<'_> {
         let behind = named.into_iter().skip(bound.len()).map(|argument| argument.unwrap_or_else(zero));
         bound.extend(behind);
         Ok(bound)
-    }
-
-    /// NEXTVAL of a sequence that is named.
-    fn next_value(&mut self, arguments: &[FunctionArg]) -> SqlResult<Typed> {
-        let name = match arguments {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] => string(&value.value),
-            _ => None,
-        };
-        let Some(name) = name else { return Err(SqlError::unsupported("nextval of what is no name in quotes")) };
-        let name = crate::parse::parse_name(&name)?;
-        let found = match self.transaction.object(DefinedKind::Sequence, &name) {
-            Err(pagefold_engine::Error::Unknown { .. }) => {
-                return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
-            }
-            found => found?,
-        };
-        if let Some(needs) = &mut self.needs {
-            needs.sequences.insert(name.clone());
-        }
-        let numbers = found.notes.sequence().ok_or_else(|| SqlError::new("XX001", format!("sequence \"{name}\" has no numbers")))?;
-        self.drawn += 1;
-        let sequence = SequenceRef { id: found.object_id, name: name.into(), numbers };
-        Ok(Typed::of(Expr::NextValue(std::sync::Arc::new(sequence)), DataType::BigInt))
     }
 
     fn aggregate(

@@ -6,6 +6,7 @@
 //! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT
+//! * `sequence`: calls on sequences
 //! * `series`: functions in the SELECT list that give rows
 //! * `names`: what columns without a name are called
 //! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
@@ -38,6 +39,7 @@ mod rows;
 pub(crate) mod rules;
 mod scope;
 mod select;
+mod sequence;
 mod series;
 mod subquery;
 pub(crate) mod types;

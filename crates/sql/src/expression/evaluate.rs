@@ -2,6 +2,7 @@
 
 use super::datum::Datum;
 use super::{Comparison, Env, Expr, SubqueryKind, arithmetic, cast, like};
+use crate::sequences::SequenceCall;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Value, ValueRef};
 
@@ -128,7 +129,20 @@ impl Expr {
                 arithmetic::apply(*operation, on, left.as_ref(), right.as_ref())
             }
             Expr::Call { function, arguments } => function.evaluate(arguments, env),
-            Expr::NextValue(sequence) => Ok(Datum::Own(Value::Int(env.subqueries.next_value(sequence)?))),
+            Expr::Sequence { call: SequenceCall::Set(sequence), arguments } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.evaluate(env)?);
+                }
+                match values.as_slice() {
+                    [Value::Int(number), is_given @ ..] if !is_given.contains(&Value::Null) => {
+                        env.subqueries.set_number(sequence, *number, is_given != [Value::Boolean(false)])?;
+                        Ok(Datum::Own(Value::Int(*number)))
+                    }
+                    _ => Ok(Datum::NULL),
+                }
+            }
+            Expr::Sequence { call, .. } => Ok(Datum::Own(Value::Int(env.subqueries.number(call)?))),
             Expr::Subquery { number, kind: SubqueryKind::Scalar, outer } => {
                 let mut found: Option<Value> = None;
                 env.subqueries.run(*number, &outer_row(outer, env)?, &mut |value| {

@@ -136,8 +136,11 @@ pub(crate) enum Expr {
         function: function::Function,
         arguments: Vec<Expr>,
     },
-    /// The next number of a sequence.
-    NextValue(std::sync::Arc<crate::sequences::SequenceRef>),
+    /// What is asked of a sequence, or said to it.
+    Sequence {
+        call: crate::sequences::SequenceCall,
+        arguments: Vec<Expr>,
+    },
     /// A subquery of the plan, by its number.
     Subquery {
         number: usize,
@@ -215,8 +218,11 @@ pub(crate) struct Env<'e> {
 
 /// What an expression asks of the statement that it is of: who runs the subqueries of its plan, and takes numbers of sequences.
 pub(crate) trait Subqueries {
-    /// The next number of a sequence.
-    fn next_value(&self, sequence: &crate::sequences::SequenceRef) -> crate::SqlResult<i64>;
+    /// A number of a sequence.
+    fn number(&self, call: &crate::sequences::SequenceCall) -> crate::SqlResult<i64>;
+
+    /// The number of a sequence becomes this one; whether it is given already.
+    fn set_number(&self, sequence: &crate::sequences::SequenceRef, number: i64, is_given: bool) -> crate::SqlResult<()>;
 
     /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;

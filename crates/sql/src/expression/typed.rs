@@ -9,7 +9,11 @@ use pagefold_types::{DataType, Value, ValueRef};
 pub(crate) struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {
-    fn next_value(&self, _: &crate::sequences::SequenceRef) -> SqlResult<i64> {
+    fn number(&self, _: &crate::sequences::SequenceCall) -> SqlResult<i64> {
+        Err(SqlError::unsupported("a sequence here"))
+    }
+
+    fn set_number(&self, _: &crate::sequences::SequenceRef, _: i64, _: bool) -> SqlResult<()> {
         Err(SqlError::unsupported("a sequence here"))
     }
 

@@ -11,7 +11,7 @@ use crate::execute::{Counted, Execution, Limits, Observed, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::plan::Told;
 use crate::planned::{Action, Planned, PointPlan};
-use crate::sequences::SequenceRef;
+use crate::sequences::{Drawn, SequenceCall, SequenceRef};
 use crate::settings::text_of;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -19,7 +19,6 @@ use pagefold_engine::database::Isolation;
 use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// How often a statement is planned anew because tables were written anew meanwhile.
 pub(super) const PLANS_MAX: u32 = 100;
@@ -303,11 +302,15 @@ fn explain_options(options: &[ast::UtilityOption]) -> SqlResult<bool> {
 }
 
 /// What expressions ask for that stand in no plan with subqueries.
-struct Outside<'d>(&'d Database, &'d AtomicU64);
+struct Outside<'d>(&'d Database, &'d Drawn);
 
 impl Subqueries for Outside<'_> {
-    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.0.next_value(sequence, self.1)
+    fn number(&self, call: &SequenceCall) -> SqlResult<i64> {
+        self.0.number(call, self.1)
+    }
+
+    fn set_number(&self, sequence: &SequenceRef, number: i64, is_given: bool) -> SqlResult<()> {
+        self.0.set_number(sequence, number, is_given, self.1)
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {

@@ -76,7 +76,7 @@ fn names_in(transaction: &mut Transaction<'static>, schema: &str) -> SqlResult<H
 /// May a statement name relations?
 fn names_relations(syntax: &Syntax) -> bool {
     match syntax {
-        Syntax::Copy(_) | Syntax::Utility(_) => true,
+        Syntax::Copy(_) | Syntax::Utility(_) | Syntax::Sequence(_) => true,
         Syntax::Cursor(cursor) => matches!(cursor, CursorStatement::Declare { .. }),
         Syntax::Sql(node) => !matches!(
             **node,

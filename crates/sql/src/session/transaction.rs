@@ -13,7 +13,6 @@ use pagefold_io::Clock;
 use sqlparser::ast;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A transaction of a session.
 #[derive(Debug)]
@@ -108,11 +107,10 @@ impl Session {
     /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
     pub(super) fn settle(&self, open: Open) -> SqlResult<()> {
         open.transaction.commit()?;
-        let taken = self.drawn.load(Ordering::Relaxed);
+        let taken = self.drawn.settled();
         if taken == 0 {
             return Ok(());
         }
-        self.drawn.store(0, Ordering::Relaxed);
         match open.options.durability {
             Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
             _ => Ok(()),

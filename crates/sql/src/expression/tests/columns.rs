@@ -319,7 +319,11 @@ fn texts_are_borrowed() {
 struct Fixed(Vec<Vec<Value>>);
 
 impl Subqueries for Fixed {
-    fn next_value(&self, _: &crate::sequences::SequenceRef) -> SqlResult<i64> {
+    fn number(&self, _: &crate::sequences::SequenceCall) -> SqlResult<i64> {
+        Err(SqlError::new("XX000", "no sequence"))
+    }
+
+    fn set_number(&self, _: &crate::sequences::SequenceRef, _: i64, _: bool) -> SqlResult<()> {
         Err(SqlError::new("XX000", "no sequence"))
     }
 
