@@ -10,11 +10,11 @@
 //!
 //! Invariant: `IS [NOT] DISTINCT FROM` comes out as an operator of its own, [`DISTINCT`] or [`NOT_DISTINCT`], which is written as it was read.
 
-use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, UnaryOperator, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::any::TypeId;
 
 /// The operators, as `BinaryOperator::Custom` has them. No text has a token like them.
@@ -83,6 +83,29 @@ fn interval_with_digits(parser: &mut Parser<'_>) -> Option<Expr> {
     Some(Expr::Cast { kind: CastKind::Cast, expr: Box::new(Expr::Value(text)), data_type, array: false, format: None })
 }
 
+/// Words that are calls without parentheses, of which sqlparser makes columns.
+fn is_call_alone(word: &Word) -> bool {
+    word.quote_style.is_none() && ["current_role", "current_schema"].iter().any(|name| word.value.eq_ignore_ascii_case(name))
+}
+
+fn call_alone(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if matches!(parser.peek_nth_token_ref(1).token, Token::LParen | Token::Period) {
+        return None;
+    }
+    Some(parser.parse_identifier().map(|name| {
+        Expr::Function(Function {
+            name: vec![name].into(),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::None,
+            null_treatment: None,
+            filter: None,
+            over: None,
+            within_group: Vec::new(),
+        })
+    }))
+}
+
 /// PostgreSQL's dialect.
 #[derive(Debug)]
 pub(crate) struct Postgres;
@@ -108,6 +131,7 @@ impl Dialect for Postgres {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,
             Token::Word(ref word) if word.keyword == Keyword::INTERVAL => return interval_with_digits(parser).map(Ok),
+            Token::Word(ref word) if is_call_alone(word) => return call_alone(parser),
             _ => return None,
         };
         parser.next_token();

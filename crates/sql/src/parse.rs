@@ -336,12 +336,14 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<String> {
 /// The name of an object as it can be written: each part in quotes that would be another without them.
 #[must_use]
 pub fn quoted_where_needed(name: &str) -> String {
-    let is_plain = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let written = |part: &str| if is_plain(part) { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) };
-    name.split('.').map(written).collect::<Vec<_>>().join(".")
+    name.split('.').map(quoted_part).collect::<Vec<_>>().join(".")
+}
+
+/// A name without a schema as it can be written: a point is a character of it.
+pub(crate) fn quoted_part(part: &str) -> String {
+    let is_plain = part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
 }
 
 /// The name of a relation or column as it can be written, whatever words and characters it has.

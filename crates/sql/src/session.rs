@@ -50,6 +50,8 @@ pub struct Session {
     plans: Plans,
     pub(crate) database: Database,
     clock: Arc<dyn Clock>,
+    /// Microseconds since 1970 at which the statement began that runs, or ran last.
+    statement_began: i64,
     listed: Listed,
     pub(crate) open: Option<Open>,
     pub(crate) settings: Settings,
@@ -135,6 +137,7 @@ impl Session {
             listed: database.enter_session(),
             database,
             clock: Arc::new(OsClock),
+            statement_began: 0,
             open: None,
             settings: Settings::default(),
             cancelled: Arc::new(AtomicBool::new(false)),
@@ -208,8 +211,13 @@ impl Session {
     /// In a transaction of its own, which is taken back.
     fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
         let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
-        let run =
-            Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
+        let run = Run {
+            database: &self.database,
+            now: open.now(open.began),
+            memory: self.settings.work_mem,
+            limits: self.limits(),
+            drawn: &self.drawn,
+        };
         look(&mut define::Defining::new(&mut open.transaction, run))
     }
 
@@ -283,6 +291,7 @@ impl Session {
         self.cancelled.store(false, Ordering::Relaxed);
         self.notices.clear();
         self.listed.begins(&statement.text, self.clock.monotonic());
+        self.statement_began = transaction::unix_micros(self.clock.as_ref());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
         match given {
@@ -358,8 +367,9 @@ impl Session {
             }
             Node::ShowVariable { variable } => {
                 let name = variable.iter().map(|part| part.value.to_lowercase()).collect::<Vec<_>>().join(".");
+                let name = if name == "transaction.isolation.level" { "transaction_isolation".to_owned() } else { name };
                 let value = match name.as_str() {
-                    "transaction.isolation.level" | "transaction_isolation" => {
+                    "transaction_isolation" => {
                         let isolation = self.open.as_ref().map_or(self.settings.isolation, |open| open.options.isolation);
                         crate::settings::isolation_name(isolation).to_owned()
                     }
@@ -418,7 +428,7 @@ impl Session {
         open.has_run = true;
         open.settle_cursors(&limits)?;
         let savepoint = open.transaction.savepoint();
-        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let run = Run { database: &self.database, now: open.now(self.statement_began), memory, limits, drawn: &self.drawn };
         let mut defining = define::Defining::new(&mut open.transaction, run);
         match define(&mut defining) {
             Ok(tag) => {

@@ -201,7 +201,7 @@ impl Chooser<'_> {
             }
         });
         let now = match self.mode {
-            Mode::Told => 0,
+            Mode::Told => crate::expression::Now::default(),
             Mode::Run(execution) => execution.now,
         };
         let is_there = columns.iter().all(|column| *column < kinds.len());

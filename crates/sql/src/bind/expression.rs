@@ -166,6 +166,13 @@ impl Binder<'_> {
             Node::Subquery(query) => self.scalar(query),
             Node::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, depth),
             Node::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, depth),
+            Node::AtTimeZone { timestamp, time_zone } => {
+                let (zone, of) = (self.bound_expression(time_zone, depth)?, self.bound_expression(timestamp, depth)?);
+                if matches!(of.data_type, Some(DataType::Time { .. })) {
+                    return Err(SqlError::unsupported("TIME WITH TIME ZONE"));
+                }
+                function::call("timezone", vec![zone, of], params)
+            }
             Node::Interval(interval) => interval_literal(interval, params),
             Node::Tuple(_) => Err(rows::refused()),
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
@@ -369,6 +376,9 @@ impl Binder<'_> {
         }
         if is_aggregate(&name) {
             return self.aggregate(&name, call, (arguments, order), distinct);
+        }
+        if name == "current_time" {
+            return Err(SqlError::unsupported("TIME WITH TIME ZONE").with_hint("LOCALTIME has no time zone."));
         }
         if name == rows::ROW {
             return Err(rows::refused());

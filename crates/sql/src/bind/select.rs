@@ -185,11 +185,6 @@ impl Binder<'_> {
     /// SELECT ... FOR UPDATE or FOR SHARE. Its rows are those of one table, so that each can be locked.
     pub(crate) fn locking_query(&mut self, query: &ast::Query) -> SqlResult<(LockingPlan, Vec<Output>)> {
         let [lock] = query.locks.as_slice() else { return Err(SqlError::unsupported("several FOR UPDATE or FOR SHARE")) };
-        if let Some(of) = &lock.of {
-            return Err(SqlError::unsupported("FOR UPDATE OF")
-                .at_span(of.span())
-                .with_hint("There is one table: FOR UPDATE alone locks its rows."));
-        }
         let wrong = |what: &str| SqlError::new("0A000", format!("FOR UPDATE and FOR SHARE are not allowed with {what}"));
         let SetExpr::Select(select) = &*query.body else { return Err(wrong("UNION, VALUES and the like")) };
         if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties) {
@@ -206,7 +201,15 @@ impl Binder<'_> {
         let limit = self.limit(Tail { order: &[], ..tail }, &[])?;
         let table = match self.scope().relations.as_slice() {
             [relation] => match &relation.source {
-                Source::Table(table) => Arc::clone(table),
+                Source::Table(table) => {
+                    if let Some(of) = &lock.of
+                        && crate::parse::parts(of)?.last().is_none_or(|name| identifier(name) != relation.name)
+                    {
+                        let message = format!("relation \"{of}\" in FOR {} clause not found in FROM clause", lock.lock_type);
+                        return Err(SqlError::new("42P01", message).at_span(of.span()));
+                    }
+                    Arc::clone(table)
+                }
                 _ => return Err(wrong("what is no table")),
             },
             _ => return Err(wrong("joins")),

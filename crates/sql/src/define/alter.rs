@@ -30,7 +30,9 @@ impl Defining<'_> {
         if let Some(tag) = self.alter_view(&name, alter)? {
             return Ok(tag);
         }
-        for operation in &alter.operations {
+        let mut operations: Vec<&AlterTableOperation> = alter.operations.iter().collect();
+        operations.sort_by_key(|operation| pass(operation));
+        for operation in operations {
             let table = match TableRef::find(self.transaction, &name) {
                 Err(error) if error.sqlstate() == "42P01" && alter.if_exists => {
                     self.notice(format!("{}, skipping", error.message()));
@@ -575,6 +577,21 @@ impl Defining<'_> {
             return Ok(());
         }
         Err(SqlError::new("42704", missing))
+    }
+}
+
+/// When one of several changes is done: what goes goes first, and what new columns need comes behind them.
+fn pass(operation: &AlterTableOperation) -> u8 {
+    use AlterColumnOperation as Column;
+    match operation {
+        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => 0,
+        AlterTableOperation::AlterColumn { op: Column::DropDefault | Column::DropNotNull, .. } => 0,
+        AlterTableOperation::AlterColumn { op: Column::SetDataType { .. }, .. } => 1,
+        AlterTableOperation::AddColumn { .. } => 2,
+        AlterTableOperation::AlterColumn { .. } => 3,
+        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } => 5,
+        AlterTableOperation::AddConstraint { .. } => 4,
+        _ => 6,
     }
 }
 

@@ -174,7 +174,7 @@ fn first_of(row: Tuple) -> Value {
 mod unit {
     use super::super::{Limits, Run};
     use super::*;
-    use crate::expression::{Expr, Subqueries};
+    use crate::expression::{Expr, Now, Subqueries};
     use crate::plan::Plan;
     use crate::{Database, SqlError};
     use pagefold_engine::database::{Database as Engine, OpenMode, Settings, TransactionOptions};
@@ -190,7 +190,12 @@ mod unit {
         let view = database.engine().begin_owned(TransactionOptions::default()).read_view().unwrap();
         let rows = values.into_iter().map(|value| vec![Expr::Literal(value)]).collect();
         let subplans: Arc<[Plan]> = Arc::new([Plan::Values(Arc::new(rows))]);
-        Execution::new(&Run { database: &database, now: 0, memory, limits, drawn: &Arc::default() }, view, Vec::new(), subplans)
+        Execution::new(
+            &Run { database: &database, now: Now::default(), memory, limits, drawn: &Arc::default() },
+            view,
+            Vec::new(),
+            subplans,
+        )
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) use tests::ask;
 
 use crate::Database;
 use crate::analytics::{Analytics, When};
-use crate::expression::{Env, Expr, Subqueries};
+use crate::expression::{Env, Expr, Now, Subqueries};
 use crate::plan::{Plan, ScanPlan};
 use crate::sequences::{Drawn, SequenceCall, SequenceRef};
 use crate::system::SystemTable;
@@ -103,8 +103,7 @@ pub(crate) struct Execution {
     pub(crate) database: Database,
     pub(crate) view: ReadView,
     pub(crate) params: Vec<Value>,
-    /// Microseconds since 1970 at which the transaction began.
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     pub(crate) subplans: Arc<[Plan]>,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
@@ -133,8 +132,7 @@ pub(crate) struct Execution {
 #[derive(Debug)]
 pub(crate) struct Run<'r> {
     pub(crate) database: &'r Database,
-    /// Microseconds since 1970 at which the transaction began.
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     /// Bytes that a statement may take for rows that it keeps.
     pub(crate) memory: usize,
     pub(crate) limits: Limits,

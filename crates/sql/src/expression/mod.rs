@@ -204,6 +204,15 @@ impl ParamTypes {
     }
 }
 
+/// What the time is, in microseconds since 1970 UTC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    /// When the transaction began: NOW().
+    pub(crate) transaction: i64,
+    /// When the statement began.
+    pub(crate) statement: i64,
+}
+
 /// What an expression is evaluated with.
 pub(crate) struct Env<'e> {
     /// Values of the row.
@@ -211,8 +220,7 @@ pub(crate) struct Env<'e> {
     /// Values of the row around a subquery.
     pub(crate) outer: &'e [Value],
     pub(crate) params: &'e [Value],
-    /// Microseconds since 1970 UTC at which the transaction began: NOW().
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     pub(crate) subqueries: &'e dyn Subqueries,
 }
 

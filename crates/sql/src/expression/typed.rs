@@ -1,7 +1,7 @@
 //! Literals and parameters, and constants that are computed when they are made.
 
 use super::decimal::Number;
-use super::{Env, Expr, ParamTypes, Subqueries, Typed};
+use super::{Env, Expr, Now, ParamTypes, Subqueries, Typed};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, ValueRef};
 
@@ -28,7 +28,8 @@ impl Subqueries for NoSubqueries {
 
 impl Env<'static> {
     /// Without row, parameters and time.
-    pub(crate) const EMPTY: Env<'static> = Env { row: &[], outer: &[], params: &[], now: 0, subqueries: &NoSubqueries };
+    pub(crate) const EMPTY: Env<'static> =
+        Env { row: &[], outer: &[], params: &[], now: Now { transaction: 0, statement: 0 }, subqueries: &NoSubqueries };
 }
 
 impl Typed {

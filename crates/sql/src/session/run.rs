@@ -79,7 +79,7 @@ impl Session {
         }
         if let (Action::Point(point), None) = (&planned.action, observed) {
             let outside = Outside(&self.database, &self.drawn);
-            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
                 return Ok(Ran::Row { planned, row });
             }
@@ -90,7 +90,7 @@ impl Session {
         {
             limits.check()?;
             let outside = Outside(&self.database, &self.drawn);
-            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             direct::insert(direct, plan, &mut open.transaction, &env)?;
             return Ok(Ran::Changed { planned, changed: change::Changed { rows: 1, ..change::Changed::default() } });
         }
@@ -98,7 +98,8 @@ impl Session {
         loop {
             limits.check()?;
             let view = open.transaction.read_view()?;
-            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
+            let run =
+                Run { database: &self.database, now: open.now(self.statement_began), memory, limits: limits.clone(), drawn: &self.drawn };
             let mut execution = Execution::new(&run, view, params.to_vec(), Arc::clone(&planned.subplans));
             execution.observed = observed.cloned();
             // What changes rows sees them while it does; a transaction that is SERIALIZABLE notes what it reads where that is.
@@ -208,7 +209,7 @@ impl Session {
         let (expr, _) = crate::bind::settled(typed, &types)?;
         let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
         let params = crate::planned::fit_params(params, &types.all(), &types.of_chosen_scale())?;
-        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let run = Run { database: &self.database, now: open.now(self.statement_began), memory, limits, drawn: &self.drawn };
         let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
         execution.look_at(&system, &mut open.transaction)?;
         execution.context().evaluate(&expr, &[])

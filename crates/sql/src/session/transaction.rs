@@ -4,6 +4,7 @@
 
 use super::cursor::Cursor;
 use super::{Done, Session};
+use crate::expression::Now;
 use crate::planned::Plans;
 use crate::sessions::{Doing, InTransaction};
 use crate::settings::Settings;
@@ -44,6 +45,11 @@ pub(super) fn unix_micros(clock: &dyn Clock) -> i64 {
 }
 
 impl Open {
+    /// What the time is for a statement that began then.
+    pub(super) fn now(&self, statement: i64) -> Now {
+        Now { transaction: self.began, statement: statement.max(self.began) }
+    }
+
     pub(super) fn new(database: &Database, clock: &dyn Clock, doing: &Arc<Doing>, options: TransactionOptions, is_explicit: bool) -> Open {
         let transaction = database.engine().begin_owned(options);
         let began = unix_micros(clock);
