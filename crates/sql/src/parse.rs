@@ -2,7 +2,7 @@
 
 use crate::copy::statement::{self as copy, CopyStatement};
 use crate::cursor::{self, CursorStatement};
-use crate::dialect::{Postgres, join_distinct};
+use crate::dialect::{Postgres, join_distinct, mark_lists};
 use crate::sequences::statement::{self as sequence, AlterSequence};
 use crate::utility::statement::{self as utility, UtilityStatement};
 use crate::{SqlError, SqlResult};
@@ -36,7 +36,7 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
     refuse_junk(&tokens)?;
     let tokens = join_literals(tokens)?.into_iter().map(printable).collect::<SqlResult<Vec<TokenWithSpan>>>()?;
-    Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
+    Ok(mark_lists(join_distinct(tokens.into_iter().flat_map(signs_apart).collect())))
 }
 
 /// Literals one behind the other are one, if there is a new line between them; else they are an error (SQL-92, 5.3).

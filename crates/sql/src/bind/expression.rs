@@ -174,6 +174,7 @@ impl Binder<'_> {
                 function::call("timezone", vec![zone, of], params)
             }
             Node::Interval(interval) => interval_literal(interval, params),
+            Node::Tuple(fields) if fields.is_empty() => Err(SqlError::syntax("syntax error at or near \")\"")),
             Node::Tuple(_) => Err(rows::refused()),
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
         }

@@ -1,7 +1,7 @@
 //! SELECT, set operations, ORDER BY, LIMIT.
 
 use super::Source;
-use super::aggregates::{Keys, Place};
+use super::aggregates::{KEYS, Keys, Place};
 use super::from::conjuncts;
 use super::grouping::{Groups, grouping_sets};
 use super::names::output_name;
@@ -494,9 +494,13 @@ impl Binder<'_> {
             let scope = &self.scopes[last];
             let grouping = grouping.unwrap_or_default();
             let mut keys = Keys::new(grouping.keys, &grouping.sets, scope);
-            let mut of_groups =
-                |exprs: Vec<Expr>| exprs.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>();
-            let (having, projection) = (of_groups(having)?, of_groups(projection)?);
+            let having = having.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>()?;
+            let places = grouping.places;
+            let of_groups = |(at, expr)| match places.iter().find(|(place, _)| *place == at) {
+                Some((_, key)) => Ok(Expr::Column { relation: KEYS, column: *key }),
+                None => keys.of_groups(expr, scope),
+            };
+            let projection = projection.into_iter().enumerate().map(of_groups).collect::<SqlResult<Vec<Expr>>>()?;
             let mut failed = None;
             for call in &mut windows {
                 call.exprs_mut(&mut |expr| {
