@@ -1,9 +1,9 @@
 //! A database that speaks SQL: what all its sessions share.
 
-use crate::sequences::{SequenceRef, Sequences};
+use crate::sequences::{Drawn, SequenceCall, SequenceRef, Sequences};
 use crate::sessions::{Listed, SessionNow, Sessions};
 use crate::temporary::PREFIX;
-use crate::{Analytics, Session, SqlResult, Utilities};
+use crate::{Analytics, Session, SqlError, SqlResult, Utilities};
 use pagefold_engine::database as engine;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,10 +103,24 @@ impl Database {
         &self.shared.engine
     }
 
-    /// The next number of a sequence; `drawn` becomes up to where the log has to be durable for it to stay given.
-    pub(crate) fn next_value(&self, sequence: &SequenceRef, drawn: &AtomicU64) -> SqlResult<i64> {
-        let (number, taken) = self.shared.sequences.next(&self.shared.engine, sequence)?;
-        drawn.fetch_max(taken, Ordering::Relaxed);
-        Ok(number)
+    /// A number of a sequence, for a session that was given these.
+    pub(crate) fn number(&self, call: &SequenceCall, drawn: &Drawn) -> SqlResult<i64> {
+        match call {
+            SequenceCall::Next(sequence) => {
+                let (number, taken) = self.shared.sequences.next(&self.shared.engine, sequence)?;
+                drawn.given(sequence, number, taken);
+                Ok(number)
+            }
+            SequenceCall::Current(sequence) => drawn.current(sequence),
+            SequenceCall::Last => drawn.last(),
+            SequenceCall::Set(sequence) => Err(SqlError::new("XX000", format!("a number of \"{}\" that is set", sequence.name))),
+        }
+    }
+
+    /// The next number of a sequence is this one, or the one behind it where this is given.
+    pub(crate) fn set_number(&self, sequence: &SequenceRef, number: i64, is_given: bool, drawn: &Drawn) -> SqlResult<()> {
+        let taken = self.shared.sequences.set(&self.shared.engine, sequence, number, is_given)?;
+        drawn.set(sequence, is_given.then_some(number), taken);
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! * `OVERRIDING { SYSTEM | USER } VALUE` of INSERT: what sqlparser takes for partitions
 //! * `ALTER VIEW`, but for a new query: ALTER TABLE of a kind that there is not
 //! * `sequence`: options of sequences in any order
+//! * `FOR NO KEY UPDATE` and `FOR KEY SHARE`: the next stronger locks, FOR UPDATE and FOR SHARE
 //! * `UNLOGGED`: such tables are logged as all others
 //!
 //! Invariant: nothing is changed within quotes.
@@ -113,6 +114,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         changes.extend((1..read.own.len()).filter_map(|at| only(&read, at)));
     }
     changes.extend(tables(&read));
+    changes.extend((0..read.own.len()).filter_map(|at| weaker_lock(&read, at)));
     for at in 0..read.own.len() {
         changes.extend(overriding(&read, at)?);
     }
@@ -142,6 +144,17 @@ fn alter_view(read: &Tokens<'_>) -> SqlResult<Option<Change>> {
         return Err(SqlError::unsupported("ALTER VIEW ... RESET"));
     }
     Ok(Some((1..2, vec![Token::make_keyword("ICEBERG"), Token::make_keyword("TABLE")])))
+}
+
+/// The words of a lock that there is not, which go: that of all of a row is in its place.
+fn weaker_lock(read: &Tokens<'_>, at: usize) -> Option<Change> {
+    let end = match () {
+        () if !read.is(at, &["for"]) => return None,
+        () if read.is(at + 1, &["no"]) && read.is(at + 2, &["key"]) && read.is(at + 3, &["update"]) => at + 3,
+        () if read.is(at + 1, &["key"]) && read.is(at + 2, &["share"]) => at + 2,
+        () => return None,
+    };
+    Some((at + 1..end, Vec::new()))
 }
 
 /// CREATE TABLE ... AS EXECUTE.
@@ -315,6 +328,8 @@ mod tests {
 
     #[test]
     fn other_forms() {
+        assert_eq!(of("select 1 from t for no key update of t nowait"), "select 1 from t for update of t nowait");
+        assert_eq!(of("select 1 from t for key share"), "select 1 from t for share");
         assert_eq!(of("create unlogged table t"), "create table t");
         assert_eq!(of("alter view if exists v rename to w"), "alter ICEBERG TABLE if exists v rename to w");
         assert_eq!(of("alter view v as select 1"), "alter view v as select 1");

@@ -2,7 +2,8 @@
 
 use crate::copy::statement::{self as copy, CopyStatement};
 use crate::cursor::{self, CursorStatement};
-use crate::dialect::{Postgres, join_distinct};
+use crate::dialect::{Postgres, join_distinct, mark_lists};
+use crate::sequences::statement::{self as sequence, AlterSequence};
 use crate::utility::statement::{self as utility, UtilityStatement};
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query, Statement};
@@ -35,7 +36,7 @@ fn tokens(text: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let tokens = tokens.map_err(|e| error(ParserError::from(e)))?;
     refuse_junk(&tokens)?;
     let tokens = join_literals(tokens)?.into_iter().map(printable).collect::<SqlResult<Vec<TokenWithSpan>>>()?;
-    Ok(join_distinct(tokens.into_iter().flat_map(signs_apart).collect()))
+    Ok(mark_lists(join_distinct(tokens.into_iter().flat_map(signs_apart).collect())))
 }
 
 /// Literals one behind the other are one, if there is a new line between them; else they are an error (SQL-92, 5.3).
@@ -140,6 +141,7 @@ pub(crate) enum Syntax {
     Copy(Box<CopyStatement>),
     Cursor(CursorStatement),
     Utility(Box<UtilityStatement>),
+    Sequence(Box<AlterSequence>),
 }
 
 /// All statements of a text. The mark of its encoding, with which some editors begin a file, is no part of it.
@@ -153,6 +155,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let mut own = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
         let Some(first) = own.next() else { continue };
         let (is_copy, is_cursor, is_utility) = (copy::is_copy(&first.token), cursor::is_cursor(&first.token), utility::is_utility(&tokens));
+        let is_sequence = sequence::is_alter(&tokens);
         let last = own.next_back().unwrap_or(first);
         let end = last.span.end;
         let text = text[places.at(first.span.start)..places.at(end)].to_owned();
@@ -164,6 +167,7 @@ pub(crate) fn parse(text: &str) -> SqlResult<Vec<Parsed>> {
         let syntax = match () {
             () if is_copy => copy::parse(&mut parser).map(|copy| Syntax::Copy(Box::new(copy))),
             () if is_cursor => cursor::parse(&mut parser).map(Syntax::Cursor),
+            () if is_sequence => sequence::parse(&mut parser).map(|alter| Syntax::Sequence(Box::new(alter))),
             () if is_utility => utility::parse(&mut parser).map(|utility| Syntax::Utility(Box::new(utility))),
             () => parser.parse_statement().map(|node| Syntax::Sql(Box::new(node))).map_err(error),
         };
@@ -332,12 +336,14 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<String> {
 /// The name of an object as it can be written: each part in quotes that would be another without them.
 #[must_use]
 pub fn quoted_where_needed(name: &str) -> String {
-    let is_plain = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let written = |part: &str| if is_plain(part) { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) };
-    name.split('.').map(written).collect::<Vec<_>>().join(".")
+    name.split('.').map(quoted_part).collect::<Vec<_>>().join(".")
+}
+
+/// A name without a schema as it can be written: a point is a character of it.
+pub(crate) fn quoted_part(part: &str) -> String {
+    let is_plain = part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
 }
 
 /// The name of a relation or column as it can be written, whatever it is: in quotes where it would be read as something else.

@@ -184,7 +184,9 @@ impl Planned {
         let (action, outputs, tag) = match syntax {
             Syntax::Sql(node) => Planned::action(node, &mut binder)?,
             Syntax::Copy(copy) => (Planned::copy(copy, &mut binder)?, Vec::new(), "COPY"),
-            Syntax::Cursor(_) | Syntax::Utility(_) => return Err(SqlError::new("XX000", "a statement that is not planned")),
+            Syntax::Cursor(_) | Syntax::Utility(_) | Syntax::Sequence(_) => {
+                return Err(SqlError::new("XX000", "a statement that is not planned"));
+            }
         };
         let subplans: Arc<[Plan]> = std::mem::take(&mut binder.subplans).into();
         let changes = std::mem::take(&mut binder.changes);

@@ -278,6 +278,8 @@ mod tests {
         "X'1F'",
         "B'101'",
         "'a'\n'b'",
+        "(a, b) < (1, 2) AND ROW(a, b) = (SELECT 1, 2)",
+        "a BETWEEN SYMMETRIC 1 AND 2 AND NOT b NOT BETWEEN SYMMETRIC c + 1 AND d OR e",
         "1.5e10 + .5 + 5.",
         "1_000",
         "\"A b\" || \"c\"\"\"",

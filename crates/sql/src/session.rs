@@ -27,6 +27,7 @@ use crate::define;
 use crate::execute::{Execution, Limits, Run, change};
 use crate::parse::{Parsed, Syntax, identifier, parse};
 use crate::planned::{ByText, Planned, Plans};
+use crate::sequences::Drawn;
 use crate::sessions::Listed;
 use crate::settings::Settings;
 use crate::{Database, SqlError, SqlResult};
@@ -37,7 +38,7 @@ use pagefold_types::{DataType, Value};
 use sqlparser::ast::{self, Statement as Node};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug_span, field};
 use transaction::{Open, no_savepoint, set_modes};
 use utility::Watcher;
@@ -49,12 +50,14 @@ pub struct Session {
     plans: Plans,
     pub(crate) database: Database,
     clock: Arc<dyn Clock>,
+    /// Microseconds since 1970 at which the statement began that runs, or ran last.
+    statement_began: i64,
     listed: Listed,
     pub(crate) open: Option<Open>,
     pub(crate) settings: Settings,
     cancelled: Arc<AtomicBool>,
-    /// Up to where the log has to be durable for numbers of sequences to stay given that its transaction was given.
-    drawn: Arc<AtomicU64>,
+    /// Numbers of sequences that it was given.
+    drawn: Arc<Drawn>,
     prepared: HashMap<String, Statement>,
     /// Statements that were executed, by their texts, as they were read.
     read: ByText<Statement>,
@@ -138,6 +141,7 @@ impl Session {
             listed: database.enter_session(),
             database,
             clock: Arc::new(OsClock),
+            statement_began: 0,
             open: None,
             settings: Settings::default(),
             cancelled: Arc::new(AtomicBool::new(false)),
@@ -211,8 +215,13 @@ impl Session {
     /// In a transaction of its own, which is taken back.
     fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
         let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
-        let run =
-            Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
+        let run = Run {
+            database: &self.database,
+            now: open.now(open.began),
+            memory: self.settings.work_mem,
+            limits: self.limits(),
+            drawn: &self.drawn,
+        };
         look(&mut define::Defining::new(&mut open.transaction, run))
     }
 
@@ -282,6 +291,7 @@ impl Session {
         self.cancelled.store(false, Ordering::Relaxed);
         self.notices.clear();
         self.listed.begins(&statement.text, self.clock.monotonic());
+        self.statement_began = transaction::unix_micros(self.clock.as_ref());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
         match given {
@@ -307,6 +317,7 @@ impl Session {
             Syntax::Copy(copy) => return self.copy(statement, copy, text).map(Given::Ran),
             Syntax::Cursor(cursor) => return self.cursor(cursor, params),
             Syntax::Utility(utility) => return self.utility(utility).map(Given::Done),
+            Syntax::Sequence(alter) => return self.define(|defining| defining.alter_sequence(alter)).map(Given::Done),
             Syntax::Sql(node) => &**node,
         };
         match node {
@@ -356,8 +367,9 @@ impl Session {
             }
             Node::ShowVariable { variable } => {
                 let name = variable.iter().map(|part| part.value.to_lowercase()).collect::<Vec<_>>().join(".");
+                let name = if name == "transaction.isolation.level" { "transaction_isolation".to_owned() } else { name };
                 let value = match name.as_str() {
-                    "transaction.isolation.level" | "transaction_isolation" => {
+                    "transaction_isolation" => {
                         let isolation = self.open.as_ref().map_or(self.settings.isolation, |open| open.options.isolation);
                         crate::settings::isolation_name(isolation).to_owned()
                     }
@@ -401,12 +413,12 @@ impl Session {
                 }
                 Ok(Done::tag("DEALLOCATE"))
             }
-            node => self.define(node),
+            node => self.define(|defining| defining.define(node)),
         }
     }
 
     /// Statements that define something.
-    fn define(&mut self, node: &Node) -> SqlResult<Done> {
+    fn define(&mut self, define: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<String>) -> SqlResult<Done> {
         let limits = self.limits();
         let memory = self.settings.work_mem;
         // They would have to be made anew in any case.
@@ -416,9 +428,9 @@ impl Session {
         open.has_run = true;
         open.settle_cursors(&limits)?;
         let savepoint = open.transaction.savepoint();
-        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let run = Run { database: &self.database, now: open.now(self.statement_began), memory, limits, drawn: &self.drawn };
         let mut defining = define::Defining::new(&mut open.transaction, run);
-        match defining.define(node) {
+        match define(&mut defining) {
             Ok(tag) => {
                 self.notices = defining.notices;
                 self.end_statement()?;

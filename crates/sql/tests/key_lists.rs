@@ -1,4 +1,4 @@
-//! Lists of keys of several columns: what is found by an index is what a look at every row finds.
+//! Lists of keys of several columns, and rows that are compared: what is found by an index is what a look at every row finds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -75,6 +75,10 @@ fn value(rng: &mut Random, column: &str) -> String {
 fn list(rng: &mut Random) -> String {
     let columns: &[&str] = [&["a", "b"][..], &["b", "a"], &["a", "b", "c"], &["d", "b"], &["c", "a"]][rng.below(5)];
     let length = 1 + rng.below(20);
+    if rng.percent(30) {
+        let values: Vec<String> = columns.iter().map(|column| value(rng, column)).collect();
+        return format!("({}) {} ({})", columns.join(", "), rng.one(&["<", "<=", ">", ">="]), values.join(", "));
+    }
     if rng.percent(50) {
         let all: Vec<String> =
             (0..length).map(|_| format!("({})", columns.iter().map(|column| value(rng, column)).collect::<Vec<_>>().join(", "))).collect();
@@ -86,6 +90,10 @@ fn list(rng: &mut Random) -> String {
             0 => terms.truncate(1),
             1 => terms.push("b < 30".into()),
             2 => terms[0] = format!("{} IS NULL", columns[0]),
+            3..8 => {
+                let at = rng.below(columns.len());
+                terms[at] = format!("{} {} {}", columns[at], rng.one(&["<", "<=", ">", ">="]), value(rng, columns[at]));
+            }
             _ => {}
         }
         format!("({})", terms.join(" AND "))
@@ -117,6 +125,29 @@ fn keys_of_lists_are_those_of_all_rows() {
         }
     }
     assert!(found > 1_000 && by_keys > 200, "{found} rows, {by_keys} by keys");
+}
+
+/// A page of rows behind another one begins where that ended.
+#[test]
+fn pages_by_keys() {
+    let mut session = filled(TABLES[0]);
+    let looked_up = |session: &mut Session, sql: &str| {
+        let lines = rows(session, &format!("EXPLAIN ANALYZE {sql}"), &[Value::Int(20), Value::Int(30)]);
+        let text = lines.iter().find_map(|line| match &line[0] {
+            Value::Text(line) => line.split_once("looked up: "),
+            _ => None,
+        });
+        text.and_then(|(_, rest)| rest.split(',').next()?.parse::<u32>().ok()).unwrap()
+    };
+    for condition in ["(a, b) > ($1, $2)", "(a, b) >= ($1, $2)", "a > $1 OR a = $1 AND b > $2"] {
+        let sql = format!("SELECT * FROM k WHERE {condition} ORDER BY a, b LIMIT 20");
+        assert!(looked_up(&mut session, &sql) < 50, "{sql}");
+    }
+    let sql = "SELECT * FROM k WHERE (a, b) < ($1, $2) ORDER BY a DESC, b DESC LIMIT 20";
+    assert!(looked_up(&mut session, sql) < 50);
+    let sql = "SELECT a, b FROM k WHERE (a, b) > ($1, $2) ORDER BY a, b LIMIT 3";
+    let expected: Vec<Vec<Value>> = (31..34).map(|b| vec![Value::Int(20), Value::Int(b)]).collect();
+    assert_eq!(rows(&mut session, sql, &[Value::Int(20), Value::Int(30)]), expected);
 }
 
 #[test]

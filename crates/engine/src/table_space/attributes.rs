@@ -160,7 +160,8 @@ impl TableAttributes {
             (self.method != other.method, "its compression"),
             (self.page_bytes != other.page_bytes, "its page size"),
             (self.extents != other.extents, "how its data sets grow"),
-            (self.primary_key != other.primary_key, "its primary key"),
+            // A table may get one.
+            (!self.primary_key.is_empty() && self.primary_key != other.primary_key, "its primary key"),
         ];
         parts.into_iter().find_map(|(differs, what)| differs.then_some(what))
     }

@@ -141,7 +141,7 @@ impl Chooser<'_> {
             }
             Expr::Call { function, .. } => return self.by_row(expr, Kind::of(&function.data_type())?, kinds),
             Expr::IsTruth { .. } | Expr::IsDistinct { .. } => return self.by_row(expr, Kind::Boolean, kinds),
-            Expr::Column { .. } | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) | Expr::Subquery { .. } => return None,
+            Expr::Column { .. } | Expr::Outer(_) | Expr::Param(_) | Expr::Sequence { .. } | Expr::Subquery { .. } => return None,
         })
     }
 
@@ -201,7 +201,7 @@ impl Chooser<'_> {
             }
         });
         let now = match self.mode {
-            Mode::Told => 0,
+            Mode::Told => crate::expression::Now::default(),
             Mode::Run(execution) => execution.now,
         };
         let is_there = columns.iter().all(|column| *column < kinds.len());

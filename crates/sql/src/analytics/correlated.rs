@@ -99,9 +99,9 @@ impl Chooser<'_> {
         };
         let Expr::Subquery { number, kind, outer } = subquery else { return Some(false) };
         let among = match (kind, negated) {
-            (SubqueryKind::Exists, _) => None,
-            (SubqueryKind::In { of, negated: false }, false) => Some(of),
-            (SubqueryKind::Quantified { of, comparison: Comparison::Equal, all: false }, false) => Some(of),
+            (SubqueryKind::Exists, _) => &[],
+            (SubqueryKind::In { of, negated: false }, false) => of.as_slice(),
+            (SubqueryKind::Quantified { of, comparison: Comparison::Equal, all: false }, false) => std::slice::from_ref(&**of),
             (SubqueryKind::Scalar, _) => return Some(false),
             _ => return None,
         };
@@ -118,8 +118,8 @@ impl Chooser<'_> {
         }
         let first = std::mem::replace(&mut part.node, nothing());
         let mut keys = self.keys(&first, &second.node, &correlation, outer)?;
-        if let Some(of) = among {
-            keys.insert(0, (self.converted(of, &first.kinds)?, second.node.column(0).filter(|_| second.width > 0)?));
+        for (at, of) in among.iter().enumerate() {
+            keys.insert(at, (self.converted(of, &first.kinds)?, second.node.column(at).filter(|_| second.width > at)?));
         }
         let condition = self.rest(&first, &second.node, &correlation, outer)?;
         if keys.is_empty() || condition.as_ref().is_some_and(Scalar::can_fail) || !are_alike(&keys) {

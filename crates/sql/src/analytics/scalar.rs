@@ -6,7 +6,7 @@
 
 use crate::expression::NoSubqueries;
 use crate::expression::arithmetic::{self, Operands, Operation};
-use crate::expression::{Env, Expr};
+use crate::expression::{Env, Expr, Now};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Comparison, DataType, Value, ValueRef};
 use std::sync::Arc;
@@ -307,8 +307,7 @@ pub struct RowExpr {
     pub(super) expr: Arc<Expr>,
     pub(super) columns: Vec<usize>,
     pub(super) kind: Kind,
-    /// Microseconds since 1970 at which the transaction began.
-    pub(super) now: i64,
+    pub(super) now: Now,
 }
 
 impl RowExpr {

@@ -96,7 +96,9 @@ impl Keys {
 
     /// An expression of the groups, of one of rows.
     pub(crate) fn of_groups(&mut self, expr: Expr, scope: &super::Scope) -> SqlResult<Expr> {
-        if let Some(at) = self.keys.iter().position(|(key, _)| *key == expr) {
+        // A constant is none: its value says nothing of where it comes from.
+        let is_constant = matches!(expr, Expr::Literal(_));
+        if let Some(at) = self.keys.iter().position(|(key, _)| !is_constant && *key == expr) {
             return Ok(Expr::Column { relation: KEYS, column: at });
         }
         match expr {

@@ -2,14 +2,12 @@
 
 use super::aggregates::Noted;
 use super::series::SERIES;
-use super::{Binder, TEXT, WindowFunction, types};
-use crate::dialect::{DISTINCT, NOT_DISTINCT};
+use super::{Binder, WindowFunction, rows, types};
+use crate::dialect::{DISTINCT, NOT_DISTINCT, NOT_SYMMETRIC, SYMMETRIC};
 use crate::expression::arithmetic::Operation;
-use crate::expression::{Comparison, Expr, ParamTypes, SubqueryKind, Typed, aggregate, function, is_aggregate, make};
+use crate::expression::{Comparison, Expr, ParamTypes, Typed, aggregate, function, is_aggregate, make};
 use crate::parse::{At, identifier, parts};
-use crate::sequences::SequenceRef;
 use crate::{SqlError, SqlResult};
-use pagefold_format::catalog::DefinedKind;
 use pagefold_types::{DataType, Value};
 use sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Spanned, UnaryOperator,
@@ -31,7 +29,7 @@ impl Binder<'_> {
         make::condition(typed, place, self.params).at_span(start_of(expr))
     }
 
-    fn bound_expression(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
+    pub(super) fn bound_expression(&mut self, expr: &ast::Expr, depth: usize) -> SqlResult<Typed> {
         if depth > DEPTH_MAX {
             return Err(SqlError::new("54001", format!("an expression of more than {DEPTH_MAX} levels")));
         }
@@ -57,8 +55,8 @@ impl Binder<'_> {
                 let text = string(&typed.value.value).ok_or_else(|| SqlError::syntax(format!("{expr} is no literal")))?;
                 make::cast(Typed::unknown_text(text), to, params)
             }
-            Node::IsNull(of) => make::is_null(self.bound_expression(of, depth)?, false, params),
-            Node::IsNotNull(of) => make::is_null(self.bound_expression(of, depth)?, true, params),
+            Node::IsNull(of) => self.is_null(of, false, depth),
+            Node::IsNotNull(of) => self.is_null(of, true, depth),
             Node::IsTrue(of) => make::is_truth(self.bound_expression(of, depth)?, Some(true), false, params),
             Node::IsNotTrue(of) => make::is_truth(self.bound_expression(of, depth)?, Some(true), true, params),
             Node::IsFalse(of) => make::is_truth(self.bound_expression(of, depth)?, Some(false), false, params),
@@ -67,17 +65,10 @@ impl Binder<'_> {
             Node::IsNotUnknown(of) => make::is_truth(self.bound_expression(of, depth)?, None, true, params),
             Node::InList { expr: of, list, negated } => self.in_list(of, list, *negated, depth),
             Node::InSubquery { expr: of, subquery, negated } => {
-                if let Node::Tuple(_) = &**of {
-                    return Err(SqlError::unsupported("IN with rows of several columns and a subquery"));
-                }
-                let of = self.bound_expression(of, depth)?;
+                let of = self.row_or_value(of, depth)?;
                 self.in_subquery(of, subquery, *negated)
             }
-            Node::Between { expr: of, negated, low, high } => {
-                let of = self.bound_expression(of, depth)?;
-                let (low, high) = (self.bound_expression(low, depth)?, self.bound_expression(high, depth)?);
-                make::between(of, low, high, *negated, false, params)
-            }
+            Node::Between { expr: of, negated, low, high } => self.between(of, low, high, (*negated, false), depth),
             Node::BinaryOp { left, op, right } => self.binary(left, op, right, depth),
             Node::UnaryOp { op, expr: of } => self.unary(op, of, depth),
             Node::Like { negated, any: false, expr: of, pattern, escape_char } => {
@@ -169,22 +160,22 @@ impl Binder<'_> {
             },
             Node::Function(call) => self.function(call, depth),
             Node::Exists { subquery, negated } => {
-                let subquery = self.subplan(subquery, None)?;
-                self.limit_subplan(&subquery, 1);
-                let exists = Typed::of(subquery.expr(SubqueryKind::Exists), DataType::Boolean);
+                let exists = self.exists(subquery)?;
                 if *negated { make::not(exists, params) } else { Ok(exists) }
             }
-            Node::Subquery(query) => {
-                let subquery = self.subplan(query, Some(1))?;
-                // The second row is an error.
-                self.limit_subplan(&subquery, 2);
-                let data_type = subquery.data_type;
-                Ok(Typed::of(subquery.expr(SubqueryKind::Scalar), data_type))
-            }
+            Node::Subquery(query) => self.scalar(query),
             Node::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false, depth),
             Node::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true, depth),
+            Node::AtTimeZone { timestamp, time_zone } => {
+                let (zone, of) = (self.bound_expression(time_zone, depth)?, self.bound_expression(timestamp, depth)?);
+                if matches!(of.data_type, Some(DataType::Time { .. })) {
+                    return Err(SqlError::unsupported("TIME WITH TIME ZONE"));
+                }
+                function::call("timezone", vec![zone, of], params)
+            }
             Node::Interval(interval) => interval_literal(interval, params),
-            Node::Tuple(_) => Err(SqlError::unsupported("a row of several values here")),
+            Node::Tuple(fields) if fields.is_empty() => Err(SqlError::syntax("syntax error at or near \")\"")),
+            Node::Tuple(_) => Err(rows::refused()),
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
         }
     }
@@ -218,12 +209,12 @@ impl Binder<'_> {
 
     fn in_list(&mut self, of: &ast::Expr, list: &[ast::Expr], negated: bool, depth: usize) -> SqlResult<Typed> {
         let params = self.params;
-        if let ast::Expr::Tuple(columns) = of {
+        if let Some(columns) = rows::fields(of) {
             // (a, b) IN ((1, 2), (3, 4)): one of the rows has equal values.
             let mut any = Vec::with_capacity(list.len());
             for row in list {
-                let ast::Expr::Tuple(values) = row else { return Err(SqlError::types(format!("{row} has not {} values", columns.len()))) };
-                any.push(self.equal_rows(columns, values, depth)?);
+                let equal = self.compared_rows(Comparison::Equal, &columns, row, depth)?;
+                any.push(equal.ok_or_else(|| SqlError::types(format!("{row} has not {} values", columns.len())))?);
             }
             let any = self.joined(any, make::or)?;
             return if negated { make::not(any, params) } else { Ok(any) };
@@ -234,22 +225,10 @@ impl Binder<'_> {
     }
 
     /// All of these by AND, or by OR.
-    fn joined(&self, terms: Vec<Typed>, join: fn(Typed, Typed, &ParamTypes) -> SqlResult<Typed>) -> SqlResult<Typed> {
+    pub(super) fn joined(&self, terms: Vec<Typed>, join: fn(Typed, Typed, &ParamTypes) -> SqlResult<Typed>) -> SqlResult<Typed> {
         let mut terms = terms.into_iter();
         let first = terms.next().unwrap_or_else(|| Typed::boolean(true));
         terms.try_fold(first, |all, term| join(all, term, self.params))
-    }
-
-    fn equal_rows(&mut self, left: &[ast::Expr], right: &[ast::Expr], depth: usize) -> SqlResult<Typed> {
-        if left.len() != right.len() {
-            return Err(SqlError::syntax(format!("rows of {} and of {} values cannot be compared", left.len(), right.len())));
-        }
-        let mut all = Vec::with_capacity(left.len());
-        for (left, right) in left.iter().zip(right) {
-            let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
-            all.push(make::compare(Comparison::Equal, left, right, self.params)?);
-        }
-        self.joined(all, make::and)
     }
 
     fn binary(&mut self, left: &ast::Expr, operator: &BinaryOperator, right: &ast::Expr, depth: usize) -> SqlResult<Typed> {
@@ -267,15 +246,16 @@ impl Binder<'_> {
             let terms = chain.into_iter().rev().map(|term| self.bound_expression(term, depth)).collect::<SqlResult<Vec<_>>>()?;
             return self.joined(terms, if *operator == BinaryOperator::And { make::and } else { make::or });
         }
-        if let (ast::Expr::Tuple(a), ast::Expr::Tuple(b)) = (left, right) {
-            return match operator {
-                BinaryOperator::Eq => self.equal_rows(a, b, depth),
-                BinaryOperator::NotEq => {
-                    let equal = self.equal_rows(a, b, depth)?;
-                    make::not(equal, params)
-                }
-                _ => Err(SqlError::unsupported("comparing rows but for equality")),
+        if let BinaryOperator::Custom(name) = operator
+            && (name == SYMMETRIC || name == NOT_SYMMETRIC)
+        {
+            let ast::Expr::BinaryOp { left: low, op: BinaryOperator::And, right: high } = right else {
+                return Err(SqlError::syntax(format!("{name} without AND")));
             };
+            return self.between(left, low, high, (name == NOT_SYMMETRIC, true), depth);
+        }
+        if let Some(compared) = self.row_operator(left, operator, right, depth)? {
+            return Ok(compared);
         }
         let (left, right) = (self.bound_expression(left, depth)?, self.bound_expression(right, depth)?);
         if let Some(comparison) = comparison(operator) {
@@ -398,14 +378,20 @@ impl Binder<'_> {
         if is_aggregate(&name) {
             return self.aggregate(&name, call, (arguments, order), distinct);
         }
+        if name == "current_time" {
+            return Err(SqlError::unsupported("TIME WITH TIME ZONE").with_hint("LOCALTIME has no time zone."));
+        }
+        if name == rows::ROW {
+            return Err(rows::refused());
+        }
         if name == "grouping" {
             return self.grouping(arguments);
         }
         if let Some(series) = self.scope().series.filter(|_| name == SERIES) {
             return Ok(self.scope().column(series, 0));
         }
-        if name == "nextval" {
-            return self.next_value(arguments);
+        if let Some(call) = self.sequence_call(&name, arguments, depth)? {
+            return Ok(call);
         }
         if WindowFunction::is_one(&name) {
             return Err(SqlError::new("42809", format!("window function {name} requires an OVER clause")));
@@ -450,29 +436,6 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// NEXTVAL of a sequence that is named.
-    fn next_value(&mut self, arguments: &[FunctionArg]) -> SqlResult<Typed> {
-        let name = match arguments {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] => string(&value.value),
-            _ => None,
-        };
-        let Some(name) = name else { return Err(SqlError::unsupported("nextval of what is no name in quotes")) };
-        let name = crate::parse::parse_name(&name)?;
-        let found = match self.transaction.object(DefinedKind::Sequence, &name) {
-            Err(pagefold_engine::Error::Unknown { .. }) => {
-                return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
-            }
-            found => found?,
-        };
-        if let Some(needs) = &mut self.needs {
-            needs.sequences.insert(name.clone());
-        }
-        let numbers = found.notes.sequence().ok_or_else(|| SqlError::new("XX001", format!("sequence \"{name}\" has no numbers")))?;
-        self.drawn += 1;
-        let sequence = SequenceRef { id: found.object_id, name: name.into(), numbers };
-        Ok(Typed::of(Expr::NextValue(std::sync::Arc::new(sequence)), DataType::BigInt))
-    }
-
     fn aggregate(
         &mut self,
         name: &str,
@@ -504,68 +467,6 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!("{name} of columns of the query around, which is an aggregate of that query")));
         }
         self.note_aggregate(name, Noted { aggregate, filter })
-    }
-
-    fn in_subquery(&mut self, of: Typed, query: &ast::Query, negated: bool) -> SqlResult<Typed> {
-        let subquery = self.subplan(query, Some(1))?;
-        let (of, subquery) = self.same_type(of, subquery)?;
-        Ok(Typed::of(subquery.expr(SubqueryKind::In { of: Box::new(of), negated }), DataType::Boolean))
-    }
-
-    fn quantified(&mut self, left: &ast::Expr, operator: &BinaryOperator, right: &ast::Expr, all: bool, depth: usize) -> SqlResult<Typed> {
-        let comparison = comparison(operator).ok_or_else(|| SqlError::syntax(format!("{operator} is no comparison")))?;
-        let ast::Expr::Subquery(query) = right else { return Err(SqlError::unsupported("ANY and ALL of an array")) };
-        let of = self.bound_expression(left, depth)?;
-        let subquery = self.subplan(query, Some(1))?;
-        let (of, subquery) = self.same_type(of, subquery)?;
-        Ok(Typed::of(subquery.expr(SubqueryKind::Quantified { of: Box::new(of), comparison, all }), DataType::Boolean))
-    }
-
-    /// Brings what is compared with a subquery, and that one's column, to one type.
-    fn same_type(&mut self, of: Typed, subquery: Subplan) -> SqlResult<(Expr, Subplan)> {
-        let column = Typed::of(Expr::Slot(0), subquery.data_type);
-        let (of, column) = make::alike_by_column(of, column, self.params)?;
-        if column != Expr::Slot(0) {
-            let plan = std::mem::take(&mut self.subplans[subquery.number]);
-            self.subplans[subquery.number] = plan.projected(vec![column]);
-        }
-        Ok((of, subquery))
-    }
-
-    /// Of the rows of a subquery, no more than these are looked at.
-    fn limit_subplan(&mut self, subquery: &Subplan, rows: i64) {
-        let plan = std::mem::take(&mut self.subplans[subquery.number]);
-        self.subplans[subquery.number] = plan.first_rows(rows);
-    }
-
-    /// The columns of the one row of a subquery, each as a subquery of its own.
-    pub(super) fn scalars(&mut self, query: &ast::Query) -> SqlResult<Vec<Typed>> {
-        self.expressions += 1;
-        let planned = self.subquery(query);
-        self.expressions -= 1;
-        let (planned, outer) = planned?;
-        let mut columns = Vec::with_capacity(planned.outputs.len());
-        for (column, output) in planned.outputs.iter().enumerate() {
-            // The second row is an error.
-            self.subplans.push(planned.plan.clone().projected(vec![Expr::Slot(column)]).first_rows(2));
-            let number = self.subplans.len() - 1;
-            columns.push(Typed::of(Expr::Subquery { number, kind: SubqueryKind::Scalar, outer: outer.clone() }, output.data_type));
-        }
-        Ok(columns)
-    }
-
-    /// Plans a subquery of this many columns.
-    fn subplan(&mut self, query: &ast::Query, columns: Option<usize>) -> SqlResult<Subplan> {
-        self.expressions += 1;
-        let planned = self.subquery(query);
-        self.expressions -= 1;
-        let (planned, outer) = planned?;
-        if columns.is_some_and(|columns| columns != planned.outputs.len()) {
-            return Err(SqlError::syntax(format!("subquery must return only one column, this has {}", planned.outputs.len())));
-        }
-        let data_type = planned.outputs.first().map_or(TEXT, |output| output.data_type);
-        self.subplans.push(planned.plan);
-        Ok(Subplan { number: self.subplans.len() - 1, outer, data_type })
     }
 }
 
@@ -599,18 +500,6 @@ fn start_of(mut expr: &ast::Expr) -> Span {
     }
 }
 
-struct Subplan {
-    number: usize,
-    outer: Vec<Expr>,
-    data_type: DataType,
-}
-
-impl Subplan {
-    fn expr(self, kind: SubqueryKind) -> Expr {
-        Expr::Subquery { number: self.number, kind, outer: self.outer }
-    }
-}
-
 /// `INTERVAL '1 02:03' DAY TO MINUTE`
 fn interval_literal(interval: &ast::Interval, params: &ParamTypes) -> SqlResult<Typed> {
     let text = match &*interval.value {
@@ -639,7 +528,7 @@ pub(crate) fn string(value: &ast::Value) -> Option<String> {
 }
 
 /// The comparison that an operator is, if it is one.
-fn comparison(operator: &BinaryOperator) -> Option<Comparison> {
+pub(super) fn comparison(operator: &BinaryOperator) -> Option<Comparison> {
     Some(match operator {
         BinaryOperator::Eq => Comparison::Equal,
         BinaryOperator::NotEq => Comparison::NotEqual,

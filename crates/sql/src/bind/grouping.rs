@@ -43,6 +43,8 @@ pub(crate) struct GroupingSet {
 #[derive(Debug, Default)]
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<(Expr, DataType)>,
+    /// Places in the SELECT list that keys name, with the numbers of these.
+    pub(crate) places: Vec<(usize, usize)>,
     /// Sets of keys, by number. There is one at least, if there is a GROUP BY.
     pub(crate) sets: Vec<Vec<usize>>,
 }
@@ -69,11 +71,15 @@ impl Binder<'_> {
                     own.push(*at);
                     continue;
                 }
-                let key = self.group_key(expr, outputs, projection)?;
-                let at = grouping.keys.iter().position(|(known, _)| *known == key.0).unwrap_or_else(|| {
+                let (key, place) = self.group_key(expr, outputs, projection)?;
+                // Constants that are the same may come of expressions that are not.
+                let is_constant = matches!(key.0, Expr::Literal(_));
+                let known = grouping.keys.iter().position(|(known, _)| !is_constant && *known == key.0);
+                let at = known.unwrap_or_else(|| {
                     grouping.keys.push(key);
                     grouping.keys.len() - 1
                 });
+                grouping.places.extend(place.map(|place| (place, at)));
                 bound.push((expr, at));
                 own.push(at);
             }
@@ -82,7 +88,8 @@ impl Binder<'_> {
         Ok(Some(grouping))
     }
 
-    fn group_key(&mut self, expr: &ast::Expr, outputs: &[Output], projection: &[Expr]) -> SqlResult<(Expr, DataType)> {
+    /// A key, and the place in the SELECT list that it names.
+    fn group_key(&mut self, expr: &ast::Expr, outputs: &[Output], projection: &[Expr]) -> SqlResult<((Expr, DataType), Option<usize>)> {
         let place = match expr {
             // A column goes before what comes out by its name.
             ast::Expr::Identifier(name) => match self.without_aggregates("GROUP BY", |binder| binder.find_column(None, name)) {
@@ -104,9 +111,9 @@ impl Binder<'_> {
                 if key.any(|part| matches!(part, Expr::Column { relation: WINDOWS, .. })) {
                     return Err(SqlError::new("42P20", "window functions are not allowed in GROUP BY").at_span(expr.span()));
                 }
-                (key, outputs[place].data_type)
+                ((key, outputs[place].data_type), Some(place))
             }
-            Err(typed) => self.settled(typed)?,
+            Err(typed) => (self.settled(typed)?, None),
         })
     }
 
@@ -176,8 +183,6 @@ fn too_many() -> SqlError {
 fn sets_of(item: &ast::Expr) -> SqlResult<Vec<Set<'_>>> {
     Ok(match item {
         ast::Expr::Tuple(exprs) => vec![exprs.iter().collect()],
-        ast::Expr::Rollup(groups) => rollup(groups.iter().map(|group| group.iter().collect()).collect()),
-        ast::Expr::Cube(groups) => cube(groups.iter().map(|group| group.iter().collect()).collect())?,
         ast::Expr::GroupingSets(list) => {
             let mut all = Vec::new();
             for set in list {
@@ -191,7 +196,7 @@ fn sets_of(item: &ast::Expr) -> SqlResult<Vec<Set<'_>>> {
             }
             all
         }
-        // Within GROUPING SETS they are read as calls.
+        // They are read as calls.
         ast::Expr::Function(call) => match called(call) {
             Some((name, groups)) if name == "rollup" => rollup(groups),
             Some((name, groups)) if name == "cube" => cube(groups)?,
@@ -201,7 +206,7 @@ fn sets_of(item: &ast::Expr) -> SqlResult<Vec<Set<'_>>> {
     })
 }
 
-/// ROLLUP or CUBE that is read as a call.
+/// ROLLUP or CUBE, which are read as calls.
 fn called(call: &ast::Function) -> Option<(String, Vec<Set<'_>>)> {
     let name = call.name.to_string().to_lowercase();
     let FunctionArguments::List(list) = &call.args else { return None };
@@ -211,6 +216,7 @@ fn called(call: &ast::Function) -> Option<(String, Vec<Set<'_>>)> {
     fn group(argument: &FunctionArg) -> Option<Set<'_>> {
         match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Tuple(exprs))) => Some(exprs.iter().collect()),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Nested(expr))) => Some(vec![&**expr]),
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(vec![expr]),
             _ => None,
         }

@@ -1,11 +1,12 @@
 //! From the syntax tree to a query whose names and types are known.
 //!
 //! * `scope`: names of relations and columns, and where they are found; subqueries that name columns around them
-//! * `expression`: expressions
+//! * `expression`: expressions; `rows`: rows of values that are compared; `subquery`: subqueries in expressions
 //! * `aggregates`: aggregates, expressions of groups; `grouping`: GROUP BY
 //! * `windows`: calls of window functions; `frame`: frames of windows
 //! * `from`: FROM: tables, views, joins, subqueries
 //! * `select`: SELECT, set operations, ORDER BY, LIMIT
+//! * `sequence`: calls on sequences
 //! * `series`: functions in the SELECT list that give rows
 //! * `names`: what columns without a name are called
 //! * `with`: WITH, and queries that ask themselves; `with_change`: statements in WITH that change rows
@@ -34,10 +35,13 @@ pub(crate) mod insert;
 pub(crate) mod merge;
 mod names;
 mod needs;
+mod rows;
 pub(crate) mod rules;
 mod scope;
 mod select;
+mod sequence;
 mod series;
+mod subquery;
 pub(crate) mod types;
 pub(crate) mod view_change;
 mod windows;

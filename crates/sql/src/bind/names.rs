@@ -32,7 +32,7 @@ fn name(expr: &ast::Expr) -> Option<(String, bool)> {
         },
         Node::Exists { .. } => strong("exists"),
         Node::Extract { .. } => strong("extract"),
-        Node::Substring { .. } => strong("substring"),
+        Node::Substring { shorthand, .. } => strong(if *shorthand { "substr" } else { "substring" }),
         Node::Overlay { .. } => strong("overlay"),
         Node::Trim { trim_where, .. } => strong(match trim_where {
             Some(ast::TrimWhereField::Leading) => "ltrim",

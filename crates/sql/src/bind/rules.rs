@@ -85,7 +85,7 @@ impl Binder<'_> {
             let mut refused = None;
             expr.visit(&mut |part| match part {
                 Expr::Slot(slot) if table.rules.generated[*slot].is_some() => refused = Some("another generated column"),
-                Expr::NextValue(_) => refused = Some("a sequence"),
+                Expr::Sequence { .. } => refused = Some("a sequence"),
                 Expr::Call { function, .. } if !function.is_immutable() => refused = Some("a function that gives other values later"),
                 _ => {}
             });

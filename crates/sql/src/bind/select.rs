@@ -1,7 +1,7 @@
 //! SELECT, set operations, ORDER BY, LIMIT.
 
 use super::Source;
-use super::aggregates::{Keys, Place};
+use super::aggregates::{KEYS, Keys, Place};
 use super::from::conjuncts;
 use super::grouping::{Groups, grouping_sets};
 use super::names::output_name;
@@ -185,11 +185,6 @@ impl Binder<'_> {
     /// SELECT ... FOR UPDATE or FOR SHARE. Its rows are those of one table, so that each can be locked.
     pub(crate) fn locking_query(&mut self, query: &ast::Query) -> SqlResult<(LockingPlan, Vec<Output>)> {
         let [lock] = query.locks.as_slice() else { return Err(SqlError::unsupported("several FOR UPDATE or FOR SHARE")) };
-        if let Some(of) = &lock.of {
-            return Err(SqlError::unsupported("FOR UPDATE OF")
-                .at_span(of.span())
-                .with_hint("There is one table: FOR UPDATE alone locks its rows."));
-        }
         let wrong = |what: &str| SqlError::new("0A000", format!("FOR UPDATE and FOR SHARE are not allowed with {what}"));
         let SetExpr::Select(select) = &*query.body else { return Err(wrong("UNION, VALUES and the like")) };
         if query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties) {
@@ -206,7 +201,15 @@ impl Binder<'_> {
         let limit = self.limit(Tail { order: &[], ..tail }, &[])?;
         let table = match self.scope().relations.as_slice() {
             [relation] => match &relation.source {
-                Source::Table(table) => Arc::clone(table),
+                Source::Table(table) => {
+                    if let Some(of) = &lock.of
+                        && crate::parse::parts(of)?.last().is_none_or(|name| identifier(name) != relation.name)
+                    {
+                        let message = format!("relation \"{of}\" in FOR {} clause not found in FROM clause", lock.lock_type);
+                        return Err(SqlError::new("42P01", message).at_span(of.span()));
+                    }
+                    Arc::clone(table)
+                }
                 _ => return Err(wrong("what is no table")),
             },
             _ => return Err(wrong("joins")),
@@ -491,9 +494,13 @@ impl Binder<'_> {
             let scope = &self.scopes[last];
             let grouping = grouping.unwrap_or_default();
             let mut keys = Keys::new(grouping.keys, &grouping.sets, scope);
-            let mut of_groups =
-                |exprs: Vec<Expr>| exprs.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>();
-            let (having, projection) = (of_groups(having)?, of_groups(projection)?);
+            let having = having.into_iter().map(|expr| keys.of_groups(expr, scope)).collect::<SqlResult<Vec<Expr>>>()?;
+            let places = grouping.places;
+            let of_groups = |(at, expr)| match places.iter().find(|(place, _)| *place == at) {
+                Some((_, key)) => Ok(Expr::Column { relation: KEYS, column: *key }),
+                None => keys.of_groups(expr, scope),
+            };
+            let projection = projection.into_iter().enumerate().map(of_groups).collect::<SqlResult<Vec<Expr>>>()?;
             let mut failed = None;
             for call in &mut windows {
                 call.exprs_mut(&mut |expr| {

@@ -3,7 +3,7 @@
 //! All of it is a change of definitions in the transaction; rows stay as they are stored, and are read as the table says from then on
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
-use super::constraint::{base_name, first_free, plain_check, plain_unique};
+use super::constraint::{base_name, check_name, first_free, plain_check, plain_key, plain_unique};
 use super::dependents::{Dependent, Going};
 use super::table::of_column;
 use super::{Defining, taken, too_much};
@@ -30,7 +30,9 @@ impl Defining<'_> {
         if let Some(tag) = self.alter_view(&name, alter)? {
             return Ok(tag);
         }
-        for operation in &alter.operations {
+        let mut operations: Vec<&AlterTableOperation> = alter.operations.iter().collect();
+        operations.sort_by_key(|operation| pass(operation));
+        for operation in operations {
             let table = match TableRef::find(self.transaction, &name) {
                 Err(error) if error.sqlstate() == "42P01" && alter.if_exists => {
                     self.notice(format!("{}, skipping", error.message()));
@@ -88,6 +90,9 @@ impl Defining<'_> {
                 self.alter_column(table, column, op)
             }
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => self.add_constraint(table, constraint),
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(table, &identifier(old_name), &identifier(new_name))
+            }
             AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
                 let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
                 self.drop_constraint(table, &identifier(name), *if_exists, cascade)
@@ -179,6 +184,7 @@ impl Defining<'_> {
         }
         let data_type = types::data_type(&definition.data_type)?;
         let (mut nullable, mut default, mut checks, mut is_unique) = (true, None, Vec::new(), false);
+        let mut primary_key = None;
         let mut foreign_keys = Vec::new();
         for option in &definition.options {
             match &option.option {
@@ -188,6 +194,10 @@ impl Defining<'_> {
                 ColumnOption::Check(check) => checks.push((option.name.clone().or_else(|| check.name.clone()), check.clone())),
                 ColumnOption::Unique(unique) => is_unique = plain_unique(unique).map(|_| true)?,
                 ColumnOption::ForeignKey(key) => foreign_keys.push(of_column(key, option.name.as_ref(), &definition.name)),
+                ColumnOption::PrimaryKey(key) => {
+                    plain_key(key)?;
+                    primary_key = Some(option.name.as_ref().map(identifier));
+                }
                 other => return Err(SqlError::unsupported(format!("ADD COLUMN ... {other}"))),
             }
         }
@@ -222,11 +232,13 @@ impl Defining<'_> {
         }
         for (own, check) in checks {
             let table = TableRef::find(self.transaction, &table.name)?;
-            let is_taken = |name: &String| table.rules.has_constraint(name);
-            let free = || ast::Ident::with_quote('"', first_free(format!("{}_{name}_check", table.name), is_taken));
-            let check = ast::CheckConstraint { name: Some(own.unwrap_or_else(free)), ..check };
-            self.add_constraint(&table, &TableConstraint::Check(check))?;
+            self.add_constraint(&table, &TableConstraint::Check(ast::CheckConstraint { name: own, ..check }))?;
         }
+        if let Some(own) = primary_key {
+            let table = TableRef::find(self.transaction, &table.name)?;
+            self.add_primary_key(&table, own, vec![table.schema.len() - 1])?;
+        }
+        let table = TableRef::find(self.transaction, &table.name)?;
         if is_unique {
             let columns = vec![(table.schema.len() - 1, Direction::Ascending)];
             let key = self.free_name(base_name(&table.name, &[&name], "key"), |name| table.rules.has_constraint(name));
@@ -408,7 +420,9 @@ impl Defining<'_> {
                 let is_key =
                     |name: &String| (0..table.index_count()).any(|index| table.is_unique(index) && table.index_name(index) == *name);
                 let is_taken = |name: &String| table.rules.has_constraint(name) || is_key(name);
-                let name = check.name.as_ref().map_or_else(|| first_free(format!("{}_check", table.name), is_taken), identifier);
+                let columns: Vec<&str> = table.schema.columns().iter().map(|column| column.name.as_str()).collect();
+                let free = || first_free(check_name(&table.name, &columns, &text), is_taken);
+                let name = check.name.as_ref().map_or_else(free, identifier);
                 if is_taken(&name) {
                     return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", table.name)));
                 }
@@ -420,6 +434,21 @@ impl Defining<'_> {
                     all.push(made);
                     notes.set_constraints(&all).map_err(too_much)
                 })
+            }
+            TableConstraint::PrimaryKey(key) => {
+                let mut columns = Vec::with_capacity(key.columns.len());
+                for column in &plain_key(key)?.columns {
+                    let ast::Expr::Identifier(name) = &column.column.expr else {
+                        return Err(SqlError::unsupported("a key of an expression"));
+                    };
+                    let at = column_of(table, name)?;
+                    if columns.contains(&at) {
+                        let message = format!("column \"{}\" appears twice in primary key constraint", identifier(name));
+                        return Err(SqlError::new("42701", message));
+                    }
+                    columns.push(at);
+                }
+                self.add_primary_key(table, key.name.as_ref().map(identifier), columns)
             }
             TableConstraint::Unique(unique) => {
                 let mut columns = Vec::with_capacity(plain_unique(unique)?.columns.len());
@@ -441,6 +470,60 @@ impl Defining<'_> {
             TableConstraint::ForeignKey(key) => self.add_foreign_key(&table.name, key, true),
             other => Err(SqlError::unsupported(format!("ALTER TABLE ... ADD {other}"))),
         }
+    }
+
+    /// A table without a primary key gets one: its columns are not NULL from then on.
+    fn add_primary_key(&mut self, table: &Arc<TableRef>, name: Option<String>, columns: Vec<usize>) -> SqlResult<()> {
+        if !table.primary_key.is_empty() {
+            return Err(SqlError::new("42P16", format!("multiple primary keys for table \"{}\" are not allowed", table.name)));
+        }
+        if table.is_divided() {
+            return Err(SqlError::unsupported("adding a primary key to a table that is divided"));
+        }
+        let is_constraint = |name: &String| table.rules.has_constraint(name);
+        let key = match name {
+            Some(name) => name,
+            None => self.free_name(base_name(&table.name, &[], "pkey"), is_constraint),
+        };
+        if table.rules.has_constraint(&key) {
+            return Err(SqlError::new("42710", format!("constraint \"{key}\" for relation \"{}\" already exists", table.name)));
+        }
+        for column in &columns {
+            let now = TableRef::find(self.transaction, &table.name)?;
+            if now.schema.columns()[*column].nullable {
+                self.set_not_null(&now, *column)?;
+            }
+        }
+        let names = columns.iter().map(|column| table.schema.columns()[*column].name.clone()).collect();
+        self.change(table, &[TableChange::PrimaryKey(names)])?;
+        let now = TableRef::find(self.transaction, &table.name)?;
+        self.add_unique(&now, key, columns.into_iter().map(|column| (column, Direction::Ascending)).collect())
+    }
+
+    /// A CHECK or foreign key, or the index of a key, gets another name.
+    fn rename_constraint(&mut self, table: &Arc<TableRef>, from: &str, to: &str) -> SqlResult<()> {
+        let index = (0..table.index_count()).find(|index| table.index_name(*index) == from && table.is_unique(*index));
+        if index.is_none() && !table.rules.has_constraint(from) {
+            let message = format!("constraint \"{from}\" for table \"{}\" does not exist", table.name);
+            return Err(SqlError::new("42704", message));
+        }
+        let is_taken = (0..table.index_count()).any(|index| table.is_unique(index) && table.index_name(index) == to);
+        if is_taken || table.rules.has_constraint(to) {
+            return Err(SqlError::new("42710", format!("constraint \"{to}\" for relation \"{}\" already exists", table.name)));
+        }
+        if index.is_some() {
+            super::table::refuse_elsewhere(to, &table.name)?;
+            let renamed = match table.is_divided() {
+                true => self.transaction.rename_partitioned_index(from, to),
+                false => self.transaction.change_index(from, &[IndexChange::Rename(to.to_owned())]).map(drop),
+            };
+            return renamed.map_err(|error| taken(error, to));
+        }
+        self.say(table, |notes| {
+            let mut all = notes.constraints();
+            all.iter_mut().filter(|own| own.name == from).for_each(|own| own.name = to.to_owned());
+            notes.set_constraints(&all).map_err(too_much)
+        })
     }
 
     /// Refuses a condition that a row does not meet.
@@ -494,6 +577,21 @@ impl Defining<'_> {
             return Ok(());
         }
         Err(SqlError::new("42704", missing))
+    }
+}
+
+/// When one of several changes is done: what goes goes first, and what new columns need comes behind them.
+fn pass(operation: &AlterTableOperation) -> u8 {
+    use AlterColumnOperation as Column;
+    match operation {
+        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => 0,
+        AlterTableOperation::AlterColumn { op: Column::DropDefault | Column::DropNotNull, .. } => 0,
+        AlterTableOperation::AlterColumn { op: Column::SetDataType { .. }, .. } => 1,
+        AlterTableOperation::AddColumn { .. } => 2,
+        AlterTableOperation::AlterColumn { .. } => 3,
+        AlterTableOperation::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } => 5,
+        AlterTableOperation::AddConstraint { .. } => 4,
+        _ => 6,
     }
 }
 

@@ -4,6 +4,8 @@ use super::Defining;
 use crate::catalog::is_relation;
 use crate::{SqlError, SqlResult};
 use sqlparser::ast::{self, NullsDistinctOption};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Refuses what a CHECK would not do.
 pub(super) fn plain_check(check: &ast::CheckConstraint) -> SqlResult<&ast::Expr> {
@@ -39,6 +41,25 @@ pub(super) fn refuse_characteristics(of: Option<ast::ConstraintCharacteristics>)
 pub(super) fn base_name(table: &str, columns: &[&str], what: &str) -> String {
     let columns: String = columns.iter().map(|column| format!("{}_", column.replace('.', "_"))).collect();
     format!("{table}_{columns}{what}")
+}
+
+/// What a CHECK is called that has no name: after the column, where it names one alone.
+pub(super) fn check_name(table: &str, columns: &[&str], condition: &str) -> String {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, condition).tokenize().unwrap_or_default();
+    let tokens: Vec<Token> = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let mut named: Vec<&str> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        // Neither a function nor a type, nor the table of a column.
+        let is_other = matches!(tokens.get(at + 1), Some(Token::LParen | Token::Period));
+        let is_type = at.checked_sub(1).is_some_and(|before| tokens[before] == Token::DoubleColon);
+        let name = if word.quote_style.is_some() { word.value.clone() } else { word.value.to_lowercase() };
+        match columns.iter().find(|column| **column == name) {
+            Some(column) if !is_other && !is_type && !named.contains(column) => named.push(column),
+            _ => {}
+        }
+    }
+    base_name(table, if named.len() == 1 { &named } else { &[] }, "check")
 }
 
 impl Defining<'_> {

@@ -239,7 +239,7 @@ impl Defining<'_> {
     }
 
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> SqlResult<String> {
-        if truncate.partitions.is_some() || truncate.identity.is_some() {
+        if truncate.partitions.is_some() {
             return Err(SqlError::unsupported("this form of TRUNCATE"));
         }
         let cascade = truncate.cascade == Some(ast::CascadeOption::Cascade);
@@ -275,6 +275,10 @@ impl Defining<'_> {
         }
         for part in tables.iter().flat_map(|table| &table.parts) {
             self.transaction.truncate_table(part.table.name())?;
+        }
+        if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+            let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
+            names.iter().flat_map(|name| self.owned_sequences(name)).collect::<Vec<_>>().iter().try_for_each(|name| self.restart(name))?;
         }
         Ok("TRUNCATE TABLE".into())
     }

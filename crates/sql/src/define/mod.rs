@@ -7,7 +7,7 @@
 //! * `constraint`: what of a constraint there is, and its name
 //! * `foreign_key`: FOREIGN KEY, and what it keeps from going
 //! * `drop`: DROP, TRUNCATE; `dependents`: what needs that which goes
-//! * `sequence`: CREATE SEQUENCE
+//! * `sequence`: CREATE SEQUENCE, ALTER SEQUENCE
 //! * `options`: storage parameters
 //! * `partition`: PARTITION BY RANGE, and partitions that come and go
 //!
@@ -95,8 +95,8 @@ impl Defining<'_> {
             Node::Drop { object_type, if_exists, names, cascade, purge: false, temporary: false, table: None, .. } => {
                 self.drop_objects(*object_type, *if_exists, names, *cascade)
             }
-            Node::CreateSequence { temporary: false, if_not_exists, name, data_type, sequence_options, owned_by: None } => {
-                self.create_sequence(name, data_type.as_ref(), sequence_options, *if_not_exists)
+            Node::CreateSequence { temporary: false, if_not_exists, name, data_type, sequence_options, owned_by } => {
+                self.create_sequence(name, data_type.as_ref(), sequence_options, *if_not_exists, owned_by.as_ref())
             }
             Node::Truncate(truncate) => self.truncate(truncate),
             Node::AlterTable(alter) => self.alter_table(alter),

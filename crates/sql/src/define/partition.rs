@@ -4,7 +4,7 @@ use super::dependents::Going;
 use super::options;
 use super::{Defining, bound, check_plain, taken};
 use crate::catalog::TableRef;
-use crate::expression::Env;
+use crate::expression::{Env, Now};
 use crate::parse::{identifier, object_name};
 use crate::partitioning::{Mark, arguments};
 use crate::print::printed;
@@ -62,7 +62,7 @@ pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
 /// The values of a limit, which is `what`; `None` is MAXVALUE.
 pub(crate) fn limit_values(
     transaction: &mut Transaction<'static>,
-    now: i64,
+    now: Now,
     (what, limit): (&str, &[&ast::Expr]),
     attributes: &TableAttributes,
     columns: &[usize],

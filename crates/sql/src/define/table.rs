@@ -1,6 +1,6 @@
 //! CREATE TABLE.
 
-use super::constraint::{base_name, first_free, plain_check, plain_key, plain_unique};
+use super::constraint::{base_name, check_name, first_free, plain_check, plain_key, plain_unique};
 use super::options;
 use super::partition::{Division, division};
 use super::{Defining, check_plain, taken, too_much};
@@ -31,6 +31,8 @@ pub(super) struct Said {
     pub(super) columns: Vec<Column>,
     notes: Vec<ColumnNotes>,
     constraints: Vec<Constraint>,
+    /// Conditions of CHECK, with their names if they are given one.
+    checks: Vec<(Option<String>, String)>,
     primary_key: Option<Key>,
     unique: Vec<Key>,
     /// With the columns that they are about.
@@ -90,19 +92,28 @@ impl Said {
     }
 
     /// A name for a CHECK that has none.
-    fn check_name(&self, columns: &[usize]) -> String {
+    fn check_name(&self, condition: &str) -> String {
         let is_key = |name: &String| self.unique.iter().any(|(own, _)| own.as_ref() == Some(name));
-        first_free(self.base_name(columns, "check"), |name| self.has_constraint(name) || is_key(name))
+        let columns: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        first_free(check_name(&self.name, &columns, condition), |name| self.has_constraint(name) || is_key(name))
     }
 
-    fn add_check(&mut self, name: Option<&ast::Ident>, columns: &[usize], condition: &ast::Expr) -> SqlResult<()> {
-        let name = name.map_or_else(|| self.check_name(columns), identifier);
-        if self.has_constraint(&name) {
-            return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", self.name)));
+    /// The name is settled when all columns are known.
+    fn add_check(&mut self, name: Option<&ast::Ident>, condition: &ast::Expr) -> SqlResult<()> {
+        self.checks.push((name.map(identifier), printed(condition)?));
+        Ok(())
+    }
+
+    fn settle_checks(&mut self) -> SqlResult<()> {
+        for (name, condition) in std::mem::take(&mut self.checks) {
+            let name = name.unwrap_or_else(|| self.check_name(&condition));
+            if self.has_constraint(&name) {
+                return Err(SqlError::new("42710", format!("constraint \"{name}\" for relation \"{}\" already exists", self.name)));
+            }
+            let mut constraint = Constraint::new(ConstraintKind::Check, name);
+            constraint.condition = Some(condition);
+            self.constraints.push(constraint);
         }
-        let mut constraint = Constraint::new(ConstraintKind::Check, name);
-        constraint.condition = Some(printed(condition)?);
-        self.constraints.push(constraint);
         Ok(())
     }
 }
@@ -138,13 +149,30 @@ impl Defining<'_> {
     /// The table that columns and constraints define.
     pub(super) fn said(&mut self, name: &str, create: &ast::CreateTable) -> SqlResult<Said> {
         let mut said = Said::new(name);
+        if let Some(like) = &create.like {
+            self.columns_like(&mut said, like)?;
+        }
         for column in &create.columns {
             self.column(&mut said, column)?;
         }
         for constraint in &create.constraints {
             table_constraint(&mut said, constraint)?;
         }
+        said.settle_checks()?;
         Ok(said)
+    }
+
+    /// The columns of another table, with NOT NULL, and with defaults where it is said so.
+    fn columns_like(&mut self, said: &mut Said, like: &ast::CreateTableLikeKind) -> SqlResult<()> {
+        let (ast::CreateTableLikeKind::Parenthesized(like) | ast::CreateTableLikeKind::Plain(like)) = like;
+        let of = TableRef::find(self.transaction, &crate::parse::object_name(&like.name)?)?;
+        for (at, column) in of.schema.columns().iter().enumerate().filter(|(at, _)| of.visible[*at]) {
+            said.columns.push(column.clone());
+            if matches!(like.defaults, Some(ast::CreateTableLikeDefaults::Including)) && of.rules.generated[at].is_none() {
+                said.notes_of(said.columns.len() - 1).default = of.rules.defaults[at].clone();
+            }
+        }
+        Ok(())
     }
 
     /// The name of a temporary table, in the schema of the session.
@@ -207,7 +235,7 @@ impl Defining<'_> {
                     plain_unique(unique)?;
                     said.unique.push((constraint_name.map(identifier), vec![at]));
                 }
-                ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), &[at], plain_check(check)?)?,
+                ColumnOption::Check(check) => said.add_check(constraint_name.or(check.name.as_ref()), plain_check(check)?)?,
                 ColumnOption::Generated { generation_expr: None, .. } if said.notes_of(at).default.is_some() => {
                     return Err(SqlError::syntax(format!(
                         "both default and identity specified for column \"{name}\" of table \"{}\"",
@@ -331,7 +359,7 @@ fn table_constraint(said: &mut Said, constraint: &TableConstraint) -> SqlResult<
             said.unique.push((unique.name.as_ref().map(identifier), columns));
             Ok(())
         }
-        TableConstraint::Check(check) => said.add_check(check.name.as_ref(), &[], plain_check(check)?),
+        TableConstraint::Check(check) => said.add_check(check.name.as_ref(), plain_check(check)?),
         TableConstraint::ForeignKey(key) => {
             said.foreign_keys.push(key.clone());
             Ok(())
@@ -346,7 +374,6 @@ fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
         (create.comment.is_some(), "COMMENT in CREATE TABLE"),
         (create.or_replace, "OR REPLACE"),
         (create.external, "EXTERNAL"),
-        (create.like.is_some(), "LIKE"),
         (create.clone.is_some(), "CLONE"),
         (create.partition_of.is_some(), "PARTITION OF"),
         (create.inherits.is_some() && !super::table_as::is_without_data(create), "INHERITS"),

@@ -48,6 +48,28 @@ pub(crate) fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// The values that were appended, one by one.
+pub(crate) fn values_of(mut key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = match key.first()? {
+            0 => 0,
+            1 => 1,
+            2 | 5 => 8,
+            3 | 8 | 9 => 16,
+            4 => 4,
+            _ => 8 + key.get(1..9).and_then(|length| usize::try_from(u64::from_le_bytes(length.try_into().ok()?)).ok())?,
+        };
+        let (value, rest) = key.split_at_checked(1 + length)?;
+        key = rest;
+        Some(value)
+    })
+}
+
+/// Is a value that was appended NULL?
+pub(crate) fn is_null(value: &[u8]) -> bool {
+    value == [0]
+}
+
 #[cfg(test)]
 mod unit {
     use super::*;
@@ -67,6 +89,10 @@ mod unit {
         let interval = |months, days| Value::Interval(pagefold_types::Interval { months, days, micros: 0 });
         assert_eq!(bytes(interval(1, 0)), bytes(interval(0, 30)));
         assert_ne!(bytes(interval(1, 0)), bytes(interval(0, 31)));
+        let row = [Value::Text("ab".into()), Value::Null, Value::Int(1), interval(1, 0), Value::Bytes(vec![7; 3]), Value::Boolean(true)];
+        let apart: Vec<Vec<u8>> = row.iter().cloned().map(bytes).collect();
+        assert_eq!(values_of(&apart.concat()).collect::<Vec<_>>(), apart);
+        assert_eq!(apart.iter().position(|value| is_null(value)), Some(1));
         // Two texts behind each other are not two others.
         let two = |a: &str, b: &str| [bytes(Value::Text(a.into())), bytes(Value::Text(b.into()))].concat();
         assert_ne!(two("a", "bc"), two("ab", "c"));

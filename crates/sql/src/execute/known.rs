@@ -4,7 +4,8 @@
 //! - what is kept is charged to the statement, which keeps it until it ends;
 //! - who asks whether a value is among the rows looks in a set of keys: that costs the same however many rows there are.
 
-use super::{Context, Execution, bytes_of, encode_key, open};
+use super::key::{encode as encode_key, is_null, values_of};
+use super::{Context, Execution, Tuple, bytes_of, open};
 use crate::SqlResult;
 use crate::bind::beforehand::Beforehand;
 use crate::expression::Subqueries;
@@ -32,58 +33,82 @@ impl Known {
     }
 }
 
-/// Values as a set: equal ones have equal keys.
+/// Rows as a set: equal ones have equal keys.
 #[derive(Default)]
 struct Keys {
     keys: HashSet<Box<[u8]>>,
+    /// Those with a NULL among their values, but for rows that are nothing else.
+    partial: HashSet<Box<[u8]>>,
+    /// There is a row of NULLs: nothing is known to be unequal to it.
     has_null: bool,
-    is_empty: bool,
 }
 
 impl Keys {
     /// Three-valued, as IN is.
-    fn has(&self, of: ValueRef<'_>) -> Option<bool> {
-        if self.is_empty {
-            return Some(false);
+    fn has(&self, of: &[ValueRef<'_>]) -> Option<bool> {
+        let nulls = of.iter().filter(|value| value.is_null()).count();
+        if nulls == of.len() {
+            let is_empty = self.keys.is_empty() && self.partial.is_empty() && !self.has_null;
+            return if is_empty { Some(false) } else { None };
         }
-        if of.is_null() {
+        if nulls == 0 {
+            let mut key = Vec::with_capacity(16);
+            of.iter().for_each(|value| encode_key(*value, &mut key));
+            if self.keys.contains(key.as_slice()) {
+                return Some(true);
+            }
+        }
+        let of: Vec<Box<[u8]>> = of.iter().map(|value| key_of(std::slice::from_ref(value))).collect();
+        let is_unknown = self.has_null
+            || self.partial.iter().any(|key| may_equal(key, &of))
+            || nulls > 0 && self.keys.iter().any(|key| may_equal(key, &of));
+        if is_unknown { None } else { Some(false) }
+    }
+
+    /// Takes a row in; false when it was there.
+    fn insert(&mut self, row: &[Value]) -> Option<usize> {
+        let row: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+        let nulls = row.iter().filter(|value| value.is_null()).count();
+        if nulls == row.len() {
+            self.has_null = true;
             return None;
         }
-        let mut key = Vec::with_capacity(16);
-        encode_key(of, &mut key);
-        match self.keys.contains(key.as_slice()) {
-            false if self.has_null => None,
-            found => Some(found),
-        }
+        let key = key_of(&row);
+        let bytes = key.len() + 2 * size_of::<Box<[u8]>>();
+        let own = if nulls == 0 { &mut self.keys } else { &mut self.partial };
+        own.insert(key).then_some(bytes)
     }
+}
+
+fn key_of(row: &[ValueRef<'_>]) -> Box<[u8]> {
+    let mut key = Vec::with_capacity(16);
+    row.iter().for_each(|value| encode_key(*value, &mut key));
+    key.into()
+}
+
+/// Has a row no value that is unequal to that of another one? A NULL is unequal to none.
+fn may_equal(key: &[u8], of: &[Box<[u8]>]) -> bool {
+    values_of(key).zip(of).all(|(value, of)| is_null(value) || is_null(of) || *value == **of)
 }
 
 impl Execution {
     /// Runs subqueries now: later their tables are others.
     pub(super) fn know(&self, wanted: &[Beforehand]) -> SqlResult<()> {
         wanted.iter().try_for_each(|Beforehand { number, is_set }| match is_set {
-            true => self.is_among(*number, ValueRef::Null).map(drop),
+            true => self.is_among(*number, &[ValueRef::Null]).map(drop),
             false => self.run(*number, &[], &mut |_| Ok(true)),
         })
     }
 
-    /// Is this among the first values of the rows of a subquery that needs nothing of the row?
-    pub(super) fn is_among_known(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    /// Is this, a value for each column, among the rows of a subquery that needs nothing of the row?
+    pub(super) fn is_among_known(&self, number: usize, of: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         let known = self.known.keys.borrow().get(&number).cloned();
         if let Some(keys) = known {
             return Ok(keys.has(of));
         }
-        let (mut keys, mut bytes) = (Keys { is_empty: true, ..Keys::default() }, 0);
-        self.visit_opened(number, &[], &mut |value| {
-            keys.is_empty = false;
-            if value == Value::Null {
-                keys.has_null = true;
-                return Ok(true);
-            }
-            let mut key = Vec::with_capacity(16);
-            encode_key(value.as_ref(), &mut key);
-            let more = key.len() + 2 * size_of::<Box<[u8]>>();
-            if keys.keys.insert(key.into()) {
+        let (mut keys, mut bytes) = (Keys::default(), 0);
+        self.visit_opened(number, &[], &mut |row| {
+            if let Some(more) = keys.insert(&row) {
                 self.budget.take(more)?;
                 bytes += more;
             }
@@ -98,14 +123,15 @@ impl Execution {
     /// Shows the first value of each row of a subquery.
     pub(super) fn visit_rows(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         if !outer.is_empty() {
-            return self.visit_opened(number, outer, visit);
+            return self.visit_opened(number, outer, &mut |row| visit(first_of(row)));
         }
         let known = self.known.values.borrow().get(&number).cloned();
         let known = match known {
             Some(known) => known,
             None => {
                 let (mut values, mut bytes) = (Vec::new(), 0);
-                self.visit_opened(number, &[], &mut |value| {
+                self.visit_opened(number, &[], &mut |row| {
+                    let value = first_of(row);
                     let more = bytes_of(std::slice::from_ref(&value));
                     self.budget.take(more)?;
                     bytes += more;
@@ -128,11 +154,11 @@ impl Execution {
     }
 
     /// Runs it.
-    fn visit_opened(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+    fn visit_opened(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Tuple) -> SqlResult<bool>) -> SqlResult<()> {
         let context = Context { execution: self, outer };
         let mut operator = open(&self.subplans[number], &context)?;
         while let Some(row) = operator.next(&context)? {
-            if !visit(row.into_iter().next().unwrap_or(Value::Null))? {
+            if !visit(row)? {
                 break;
             }
         }
@@ -140,11 +166,15 @@ impl Execution {
     }
 }
 
+fn first_of(row: Tuple) -> Value {
+    row.into_iter().next().unwrap_or(Value::Null)
+}
+
 #[cfg(test)]
 mod unit {
     use super::super::{Limits, Run};
     use super::*;
-    use crate::expression::{Expr, Subqueries};
+    use crate::expression::{Expr, Now, Subqueries};
     use crate::plan::Plan;
     use crate::{Database, SqlError};
     use pagefold_engine::database::{Database as Engine, OpenMode, Settings, TransactionOptions};
@@ -160,14 +190,19 @@ mod unit {
         let view = database.engine().begin_owned(TransactionOptions::default()).read_view().unwrap();
         let rows = values.into_iter().map(|value| vec![Expr::Literal(value)]).collect();
         let subplans: Arc<[Plan]> = Arc::new([Plan::Values(Arc::new(rows))]);
-        Execution::new(&Run { database: &database, now: 0, memory, limits, drawn: &Arc::default() }, view, Vec::new(), subplans)
+        Execution::new(
+            &Run { database: &database, now: Now::default(), memory, limits, drawn: &Arc::default() },
+            view,
+            Vec::new(),
+            subplans,
+        )
     }
 
     #[test]
     fn a_value_is_looked_up_not_searched() {
         let execution = execution((0..1000).map(Value::Int).collect(), 1 << 20);
         for number in 0..2000 {
-            assert_eq!(execution.is_among(0, ValueRef::Int(number)).unwrap(), Some(number < 1000));
+            assert_eq!(execution.is_among(0, &[ValueRef::Int(number)]).unwrap(), Some(number < 1000));
         }
         // Each value that is shown is one look.
         assert_eq!(execution.looks.get(), 0);
@@ -184,7 +219,7 @@ mod unit {
 
     #[test]
     fn three_valued() {
-        let among = |values: &[Value], of: Value| execution(values.to_vec(), 1 << 20).is_among(0, of.as_ref()).unwrap();
+        let among = |values: &[Value], of: Value| execution(values.to_vec(), 1 << 20).is_among(0, &[of.as_ref()]).unwrap();
         let (one, two) = (Value::Int(1), Value::Int(2));
         assert_eq!(among(&[], Value::Null), Some(false));
         assert_eq!(among(std::slice::from_ref(&one), Value::Null), None);
@@ -197,7 +232,7 @@ mod unit {
     #[test]
     fn what_does_not_fit_is_an_error() {
         let execution = execution((0..1000).map(Value::Int).collect(), 10_000);
-        let error: SqlError = execution.is_among(0, ValueRef::Int(1)).unwrap_err();
+        let error: SqlError = execution.is_among(0, &[ValueRef::Int(1)]).unwrap_err();
         assert_eq!(error.sqlstate(), "53200");
         assert_eq!(execution.budget.taken(), 0);
     }

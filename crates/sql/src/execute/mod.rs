@@ -54,9 +54,9 @@ pub(crate) use tests::ask;
 
 use crate::Database;
 use crate::analytics::{Analytics, When};
-use crate::expression::{Env, Expr, Subqueries};
+use crate::expression::{Env, Expr, Now, Subqueries};
 use crate::plan::{Plan, ScanPlan};
-use crate::sequences::SequenceRef;
+use crate::sequences::{Drawn, SequenceCall, SequenceRef};
 use crate::system::SystemTable;
 use crate::{SqlError, SqlResult};
 use known::Known;
@@ -66,7 +66,7 @@ use pagefold_types::{Value, ValueRef};
 use spill::Spill;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Rows between two looks at the clock.
@@ -103,13 +103,12 @@ pub(crate) struct Execution {
     pub(crate) database: Database,
     pub(crate) view: ReadView,
     pub(crate) params: Vec<Value>,
-    /// Microseconds since 1970 at which the transaction began.
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     pub(crate) subplans: Arc<[Plan]>,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
-    /// Up to where the log has to be durable for numbers of sequences to stay given.
-    drawn: Arc<AtomicU64>,
+    /// Numbers of sequences that the session was given.
+    drawn: Arc<Drawn>,
     /// Rows of the tables of the database's own that the statement names.
     system: Vec<(&'static SystemTable, Vec<Tuple>)>,
     /// Where rows go that do not fit.
@@ -133,12 +132,11 @@ pub(crate) struct Execution {
 #[derive(Debug)]
 pub(crate) struct Run<'r> {
     pub(crate) database: &'r Database,
-    /// Microseconds since 1970 at which the transaction began.
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     /// Bytes that a statement may take for rows that it keeps.
     pub(crate) memory: usize,
     pub(crate) limits: Limits,
-    pub(crate) drawn: &'r Arc<AtomicU64>,
+    pub(crate) drawn: &'r Arc<Drawn>,
 }
 
 /// When a statement ends, done or not.
@@ -266,15 +264,19 @@ impl Limits {
 }
 
 impl Subqueries for Execution {
-    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.database.next_value(sequence, &self.drawn)
+    fn number(&self, call: &SequenceCall) -> SqlResult<i64> {
+        self.database.number(call, &self.drawn)
+    }
+
+    fn set_number(&self, sequence: &SequenceRef, number: i64, is_given: bool) -> SqlResult<()> {
+        self.database.set_number(sequence, number, is_given, &self.drawn)
     }
 
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         self.given_back(|| self.visit_rows(number, outer, visit))
     }
 
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         self.given_back(|| self.is_among_known(number, of))
     }
 }

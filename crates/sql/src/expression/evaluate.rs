@@ -2,6 +2,7 @@
 
 use super::datum::Datum;
 use super::{Comparison, Env, Expr, SubqueryKind, arithmetic, cast, like};
+use crate::sequences::SequenceCall;
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Value, ValueRef};
 
@@ -63,16 +64,21 @@ impl Expr {
                 Some(exists)
             }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() => {
-                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *negated)
+                let of = of.iter().map(|of| of.evaluate_ref(env)).collect::<SqlResult<Vec<_>>>()?;
+                let of: Vec<ValueRef<'_>> = of.iter().map(Datum::as_ref).collect();
+                env.subqueries.is_among(*number, &of)?.map(|found| found != *negated)
             }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } => {
+                let [of] = of.as_slice() else {
+                    return Err(SqlError::new("XX000", "a row of several values and a subquery that needs the row"));
+                };
                 let of = of.evaluate_ref(env)?;
                 quantified((*number, &outer_row(outer, env)?), of.as_ref(), Comparison::Equal, false, env)?.map(|found| found != *negated)
             }
             Expr::Subquery { number, kind: kind @ SubqueryKind::Quantified { of, all, .. }, outer }
                 if outer.is_empty() && kind.is_membership() =>
             {
-                env.subqueries.is_among(*number, of.evaluate_ref(env)?.as_ref())?.map(|found| found != *all)
+                env.subqueries.is_among(*number, &[of.evaluate_ref(env)?.as_ref()])?.map(|found| found != *all)
             }
             Expr::Subquery { number, kind: SubqueryKind::Quantified { of, comparison, all }, outer } => {
                 let of = of.evaluate_ref(env)?;
@@ -123,7 +129,20 @@ impl Expr {
                 arithmetic::apply(*operation, on, left.as_ref(), right.as_ref())
             }
             Expr::Call { function, arguments } => function.evaluate(arguments, env),
-            Expr::NextValue(sequence) => Ok(Datum::Own(Value::Int(env.subqueries.next_value(sequence)?))),
+            Expr::Sequence { call: SequenceCall::Set(sequence), arguments } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(argument.evaluate(env)?);
+                }
+                match values.as_slice() {
+                    [Value::Int(number), is_given @ ..] if !is_given.contains(&Value::Null) => {
+                        env.subqueries.set_number(sequence, *number, is_given != [Value::Boolean(false)])?;
+                        Ok(Datum::Own(Value::Int(*number)))
+                    }
+                    _ => Ok(Datum::NULL),
+                }
+            }
+            Expr::Sequence { call, .. } => Ok(Datum::Own(Value::Int(env.subqueries.number(call)?))),
             Expr::Subquery { number, kind: SubqueryKind::Scalar, outer } => {
                 let mut found: Option<Value> = None;
                 env.subqueries.run(*number, &outer_row(outer, env)?, &mut |value| {

@@ -136,8 +136,11 @@ pub(crate) enum Expr {
         function: function::Function,
         arguments: Vec<Expr>,
     },
-    /// The next number of a sequence.
-    NextValue(std::sync::Arc<crate::sequences::SequenceRef>),
+    /// What is asked of a sequence, or said to it.
+    Sequence {
+        call: crate::sequences::SequenceCall,
+        arguments: Vec<Expr>,
+    },
     /// A subquery of the plan, by its number.
     Subquery {
         number: usize,
@@ -165,9 +168,9 @@ pub(crate) enum SubqueryKind {
     /// Its one value; NULL without a row; 21000 with more than one.
     Scalar,
     Exists,
-    /// Is this among its values? Three-valued, as IN is.
+    /// Is this, a value for each of its columns, among its rows? Three-valued, as IN is. Of a row of several values only where the subquery needs nothing of the row around it.
     In {
-        of: Box<Expr>,
+        of: Vec<Expr>,
         negated: bool,
     },
     /// `of` compared with ANY or ALL of its values.
@@ -201,6 +204,15 @@ impl ParamTypes {
     }
 }
 
+/// What the time is, in microseconds since 1970 UTC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now {
+    /// When the transaction began: NOW().
+    pub(crate) transaction: i64,
+    /// When the statement began.
+    pub(crate) statement: i64,
+}
+
 /// What an expression is evaluated with.
 pub(crate) struct Env<'e> {
     /// Values of the row.
@@ -208,19 +220,21 @@ pub(crate) struct Env<'e> {
     /// Values of the row around a subquery.
     pub(crate) outer: &'e [Value],
     pub(crate) params: &'e [Value],
-    /// Microseconds since 1970 UTC at which the transaction began: NOW().
-    pub(crate) now: i64,
+    pub(crate) now: Now,
     pub(crate) subqueries: &'e dyn Subqueries,
 }
 
 /// What an expression asks of the statement that it is of: who runs the subqueries of its plan, and takes numbers of sequences.
 pub(crate) trait Subqueries {
-    /// The next number of a sequence.
-    fn next_value(&self, sequence: &crate::sequences::SequenceRef) -> crate::SqlResult<i64>;
+    /// A number of a sequence.
+    fn number(&self, call: &crate::sequences::SequenceCall) -> crate::SqlResult<i64>;
+
+    /// The number of a sequence becomes this one; whether it is given already.
+    fn set_number(&self, sequence: &crate::sequences::SequenceRef, number: i64, is_given: bool) -> crate::SqlResult<()>;
 
     /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;
 
-    /// Is this among the first values of the rows of a subquery that needs nothing of the row? Three-valued, as IN is.
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> crate::SqlResult<Option<bool>>;
+    /// Is this, a value for each column, among the rows of a subquery that needs nothing of the row? Three-valued, as IN is.
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> crate::SqlResult<Option<bool>>;
 }

@@ -47,12 +47,12 @@ impl PartialEq for Expr {
                 Expr::Arithmetic { operation: of_other, on: on_other, left: l, right: r },
             ) => (operation, on) == (of_other, on_other) && left == l && right == r,
             (Expr::Call { function, arguments }, Expr::Call { function: f, arguments: a }) => function == f && arguments == a,
-            (Expr::NextValue(a), Expr::NextValue(b)) => a == b,
+            (Expr::Sequence { call, arguments }, Expr::Sequence { call: c, arguments: a }) => call == c && arguments == a,
             (Expr::Subquery { number, kind, outer }, Expr::Subquery { number: n, kind: k, outer: o }) => {
                 number == n && kind == k && outer == o
             }
             // All are named, so that none is forgotten.
-            (Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_), _)
+            (Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::Sequence { .. }, _)
             | (Expr::Not(_) | Expr::And(_) | Expr::Or(_) | Expr::IsNull { .. } | Expr::IsTruth { .. } | Expr::IsDistinct { .. }, _)
             | (Expr::Compare { .. } | Expr::In { .. } | Expr::Like { .. } | Expr::Case { .. } | Expr::Cast { .. }, _)
             | (Expr::Negate { .. } | Expr::Arithmetic { .. } | Expr::Call { .. } | Expr::Subquery { .. }, _) => false,

@@ -1,7 +1,7 @@
 //! Literals and parameters, and constants that are computed when they are made.
 
 use super::decimal::Number;
-use super::{Env, Expr, ParamTypes, Subqueries, Typed};
+use super::{Env, Expr, Now, ParamTypes, Subqueries, Typed};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, ValueRef};
 
@@ -9,7 +9,11 @@ use pagefold_types::{DataType, Value, ValueRef};
 pub(crate) struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {
-    fn next_value(&self, _: &crate::sequences::SequenceRef) -> SqlResult<i64> {
+    fn number(&self, _: &crate::sequences::SequenceCall) -> SqlResult<i64> {
+        Err(SqlError::unsupported("a sequence here"))
+    }
+
+    fn set_number(&self, _: &crate::sequences::SequenceRef, _: i64, _: bool) -> SqlResult<()> {
         Err(SqlError::unsupported("a sequence here"))
     }
 
@@ -17,14 +21,15 @@ impl Subqueries for NoSubqueries {
         Err(SqlError::unsupported("a subquery here"))
     }
 
-    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, _: usize, _: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         Err(SqlError::unsupported("a subquery here"))
     }
 }
 
 impl Env<'static> {
     /// Without row, parameters and time.
-    pub(crate) const EMPTY: Env<'static> = Env { row: &[], outer: &[], params: &[], now: 0, subqueries: &NoSubqueries };
+    pub(crate) const EMPTY: Env<'static> =
+        Env { row: &[], outer: &[], params: &[], now: Now { transaction: 0, statement: 0 }, subqueries: &NoSubqueries };
 }
 
 impl Typed {

@@ -6,11 +6,13 @@ use super::{Expr, SubqueryKind};
 macro_rules! parts {
     ($of:expr, $each:ident, $iter:ident) => {
         match $of {
-            Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) => {}
+            Expr::Literal(_) | Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) => {}
             Expr::Not(of) | Expr::IsNull { of, .. } | Expr::IsTruth { of, .. } | Expr::Cast { of, .. } | Expr::Negate { of, .. } => {
                 $each(of)
             }
-            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } => all.$iter().for_each($each),
+            Expr::And(all) | Expr::Or(all) | Expr::Call { arguments: all, .. } | Expr::Sequence { arguments: all, .. } => {
+                all.$iter().for_each($each)
+            }
             Expr::Compare { left, right, .. } | Expr::IsDistinct { left, right, .. } | Expr::Arithmetic { left, right, .. } => {
                 $each(left);
                 $each(right);
@@ -34,7 +36,8 @@ macro_rules! parts {
                 outer.$iter().for_each(&mut *$each);
                 match kind {
                     SubqueryKind::Scalar | SubqueryKind::Exists => {}
-                    SubqueryKind::In { of, .. } | SubqueryKind::Quantified { of, .. } => $each(of),
+                    SubqueryKind::In { of, .. } => of.$iter().for_each(&mut *$each),
+                    SubqueryKind::Quantified { of, .. } => $each(of),
                 }
             }
         }
@@ -63,10 +66,10 @@ impl Expr {
         found
     }
 
-    /// Does it by itself, whatever its parts do, take a number of a sequence, or draw one?
+    /// Does it by itself, whatever its parts do, ask a sequence, or draw a number?
     pub(crate) fn is_volatile(&self) -> bool {
         match self {
-            Expr::NextValue(_) => true,
+            Expr::Sequence { .. } => true,
             Expr::Call { function, .. } => function.is_volatile(),
             _ => false,
         }
@@ -81,7 +84,7 @@ impl Expr {
     /// Is it constant, given that its parts have been folded?
     pub(super) fn has_literal_parts(&self) -> bool {
         let mut literal = match self {
-            Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::NextValue(_) | Expr::Subquery { .. } => false,
+            Expr::Column { .. } | Expr::Slot(_) | Expr::Outer(_) | Expr::Param(_) | Expr::Sequence { .. } | Expr::Subquery { .. } => false,
             Expr::Call { function, .. } => function.is_immutable(),
             _ => true,
         };

@@ -3,12 +3,13 @@
 //! A **test** is a condition of one column that the engine answers on encoded values, and that may say which keys of an index are looked at
 //! ([`pagefold_types::Condition`]). What it compares with has no column of the table, and is computed when the scan is opened.
 //!
-//! **Keys** are what an OR of equalities, such as `(a, b) IN ((1, 2), (3, 4))`, says of the first columns of an index. The OR itself is asked of each row nevertheless.
+//! **Keys** are what an OR, such as `(a, b) IN ((1, 2), (3, 4))`, says of the first columns of an index: what they are equal to, and a range of the next one. The OR itself is asked of each row
+//! nevertheless. `(a, b) > (1, 2)` is one: `a > 1`, or `a = 1` and `b > 2`.
 
 use super::{Access, Keys, ScanPlan, together};
 use crate::bind::{Relation, Source};
 use crate::catalog::TableRef;
-use crate::expression::{Comparison, Expr, SubqueryKind};
+use crate::expression::{Comparison, Expr, SubqueryKind, function};
 use pagefold_engine::btree::Direction;
 use pagefold_types::{DataType, Value};
 use std::sync::Arc;
@@ -200,7 +201,7 @@ fn by_index(wanted: &Wanted<'_>, index: usize, tests: &[Test], alternatives: &[K
     Some(ByIndex { access: Access::Index { index, direction, keys_only }, keys, is_ordered, part, keys_only })
 }
 
-/// What each OR among these conditions says of columns that are equal to something constant. None, where something is compared with a row around or
+/// What each OR among these conditions, and each comparison of rows, says of columns that are compared with something constant. None, where something is compared with a row around or
 /// before: the scan is opened for each of these, which would make all keys again.
 fn alternatives_of(wanted: &Wanted<'_>, tests: &[Test], conditions: &[Expr]) -> Vec<Keys> {
     let is_open = |test: &Test| match &test.kind {
@@ -211,24 +212,53 @@ fn alternatives_of(wanted: &Wanted<'_>, tests: &[Test], conditions: &[Expr]) -> 
     if tests.iter().any(is_open) {
         return Vec::new();
     }
-    let ors = conditions.iter().filter_map(|condition| match condition {
-        Expr::Or(all) if all.len() <= KEYS_MAX => Some(all),
+    let is_never = |one: &&Expr| matches!(one, Expr::Literal(Value::Null | Value::Boolean(false)));
+    let alternatives = conditions.iter().filter_map(|condition| match condition {
+        Expr::Or(all) if all.len() <= KEYS_MAX => {
+            let alternatives = all.iter().filter(|one| !is_never(one)).map(|one| match one {
+                Expr::And(terms) => comparisons_of(wanted, terms),
+                term => comparisons_of(wanted, std::slice::from_ref(term)),
+            });
+            Some(alternatives.collect())
+        }
+        Expr::Compare { comparison, left, .. } => {
+            let alternatives = rows_apart(*comparison, function::compared_rows(left)?)?;
+            Some(alternatives.iter().map(|terms| comparisons_of(wanted, terms)).collect())
+        }
         _ => None,
     });
-    let is_never = |one: &&Expr| matches!(one, Expr::Literal(Value::Null | Value::Boolean(false)));
-    ors.map(|all| all.iter().filter(|one| !is_never(one)).map(|one| equalities_of(wanted, one)).collect()).collect()
+    alternatives.collect()
 }
 
-/// Columns that are equal to something constant where a condition is true.
-fn equalities_of(wanted: &Wanted<'_>, condition: &Expr) -> Vec<Test> {
-    let terms = match condition {
-        Expr::And(terms) => terms.as_slice(),
-        term => std::slice::from_ref(term),
+/// What a comparison of rows says, each alternative as comparisons of all of which it is made. `None`: they are too many.
+fn rows_apart(comparison: Comparison, pairs: &[Expr]) -> Option<Vec<Vec<Expr>>> {
+    /// So many comparisons come of columns that keys may have.
+    const COLUMNS_MAX: usize = 32;
+    if pairs.len() > 2 * COLUMNS_MAX {
+        return None;
+    }
+    let strict = match comparison {
+        Comparison::GreaterOrEqual => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::Less,
+        other => other,
     };
+    let compare =
+        |comparison, pair: &[Expr]| Expr::Compare { comparison, left: Box::new(pair[0].clone()), right: Box::new(pair[1].clone()) };
+    let (mut equal, mut alternatives) = (Vec::new(), Vec::new());
+    let mut pairs = pairs.chunks_exact(2).peekable();
+    while let Some(pair) = pairs.next() {
+        let mut terms: Vec<Expr> = equal.clone();
+        terms.push(compare(if pairs.peek().is_some() { strict } else { comparison }, pair));
+        alternatives.push(terms);
+        equal.push(compare(Comparison::Equal, pair));
+    }
+    Some(alternatives)
+}
+
+/// Comparisons of columns with something constant that are true where all of these are.
+fn comparisons_of(wanted: &Wanted<'_>, terms: &[Expr]) -> Vec<Test> {
     let tests = terms.iter().filter_map(|term| test_of(term, wanted.relation, wanted.table));
-    tests
-        .filter(|test| matches!(&test.kind, TestKind::Compare { comparison: Comparison::Equal, value, .. } if is_constant(value)))
-        .collect()
+    tests.filter(|test| narrows(test) && matches!(&test.kind, TestKind::Compare { value, .. } if is_constant(value))).collect()
 }
 
 /// The alternatives as keys of an index, and which part of its entries these are. `None`: one of them says nothing of its first column.
@@ -236,12 +266,23 @@ fn keys_of(wanted: &Wanted<'_>, index: usize, alternatives: &[Vec<Test>]) -> Opt
     let columns = wanted.table.index_columns(index);
     let (mut part, mut keys) = (0.0, Vec::with_capacity(alternatives.len()));
     for tests in alternatives {
-        let equal = columns.iter().map_while(|(column, _)| tests.iter().find(|test| test.column == *column));
-        let key: Vec<Test> = equal.cloned().collect();
+        let mut key: Vec<Test> = Vec::new();
+        for (column, _) in columns {
+            let own = tests.iter().filter(|test| test.column == *column);
+            match own.clone().find(|test| test.is_equality()) {
+                Some(equal) => key.push(equal.clone()),
+                // Behind a range no column narrows.
+                None => {
+                    key.extend(own.cloned());
+                    break;
+                }
+            }
+        }
         if key.is_empty() {
             return None;
         }
-        part += match key.len() == columns.len() && wanted.table.is_unique(index) {
+        let is_whole = key.len() == columns.len() && key.iter().all(Test::is_equality);
+        part += match is_whole && wanted.table.is_unique(index) {
             true => 1.0 / (wanted.table.rows() as f64).max(1.0),
             false => key.iter().map(|test| selectivity(test, wanted)).product(),
         };

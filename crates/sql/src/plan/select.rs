@@ -124,24 +124,26 @@ fn around_sort(projection: Vec<Expr>, late: &[bool], order: &mut [SortKey], visi
 
 /// Asks conditions with subqueries. One that is IN or NOT IN a subquery that needs nothing of the row is a join: its values are hashed once.
 fn ask_subqueries(binder: &mut Binder<'_>, mut plan: Plan, width: usize, conditions: Vec<Expr>) -> Plan {
+    let has_subquery = |of: &Expr| of.any(|part| matches!(part, Expr::Subquery { .. }));
     let mut rest = Vec::new();
     for condition in conditions {
         match condition {
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer }
-                if outer.is_empty() && !of.any(|part| matches!(part, Expr::Subquery { .. })) =>
+                // A row with a NULL among others may be unequal to another one.
+                if outer.is_empty() && (of.len() == 1 || !negated) && !of.iter().any(has_subquery) =>
             {
                 // Nobody else has the plan of a subquery.
                 let second = std::mem::take(&mut binder.subplans[number]);
                 let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
-                let (first_keys, second_keys) = (vec![*of], vec![Expr::Slot(0)]);
+                let (second_keys, columns) = ((0..of.len()).map(Expr::Slot).collect(), of.len());
                 let hash = HashPlan {
                     kind,
                     first: plan,
                     second,
-                    first_keys,
+                    first_keys: of,
                     second_keys,
                     condition: None,
-                    widths: (width, 1),
+                    widths: (width, columns),
                     nulls_match: negated,
                 };
                 plan = Plan::Hash(Arc::new(hash));
@@ -179,12 +181,7 @@ fn extreme_column(groups: &Groups, relations: &[crate::bind::Relation]) -> Optio
 }
 
 /// The order of rows as columns of the one table that they are of, if that is what is asked for.
-fn wanted_order(
-    order: &[SortKey],
-    projection: &[Expr],
-    is_other: bool,
-    relations: &[crate::bind::Relation],
-) -> Option<Vec<(usize, bool)>> {
+fn wanted_order(order: &[SortKey], projection: &[Expr], is_other: bool, relations: &[crate::bind::Relation]) -> Option<Vec<(usize, bool)>> {
     let [relation] = relations else { return None };
     let Source::Table(table) = &relation.source else { return None };
     if is_other || order.is_empty() {

@@ -113,7 +113,7 @@ impl Session {
         }
         limits.check()?;
         let savepoint = own.transaction.savepoint();
-        let run = Run { database: &self.database, now: own.began, memory, limits: limits.clone(), drawn: &self.drawn };
+        let run = Run { database: &self.database, now: own.now(self.statement_began), memory, limits: limits.clone(), drawn: &self.drawn };
         let mut execution = Execution::new(&run, own.transaction.read_view()?, Vec::new(), Arc::clone(&planned.subplans));
         execution.look_at(&planned.system, &mut own.transaction)?;
         let done = match &planned.action {

@@ -11,7 +11,7 @@ use crate::execute::{Counted, Execution, Limits, Observed, Run, change, direct};
 use crate::expression::{Env, ParamTypes, Subqueries};
 use crate::plan::Told;
 use crate::planned::{Action, Planned, PointPlan};
-use crate::sequences::SequenceRef;
+use crate::sequences::{Drawn, SequenceCall, SequenceRef};
 use crate::settings::text_of;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -19,7 +19,6 @@ use pagefold_engine::database::Isolation;
 use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// How often a statement is planned anew because tables were written anew meanwhile.
 pub(super) const PLANS_MAX: u32 = 100;
@@ -80,7 +79,7 @@ impl Session {
         }
         if let (Action::Point(point), None) = (&planned.action, observed) {
             let outside = Outside(&self.database, &self.drawn);
-            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
                 return Ok(Ran::Row { planned, row });
             }
@@ -91,7 +90,7 @@ impl Session {
         {
             limits.check()?;
             let outside = Outside(&self.database, &self.drawn);
-            let env = Env { row: &[], outer: &[], params: &params, now: open.began, subqueries: &outside };
+            let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             direct::insert(direct, plan, &mut open.transaction, &env)?;
             return Ok(Ran::Changed { planned, changed: change::Changed { rows: 1, ..change::Changed::default() } });
         }
@@ -99,7 +98,8 @@ impl Session {
         loop {
             limits.check()?;
             let view = open.transaction.read_view()?;
-            let run = Run { database: &self.database, now: open.began, memory, limits: limits.clone(), drawn: &self.drawn };
+            let run =
+                Run { database: &self.database, now: open.now(self.statement_began), memory, limits: limits.clone(), drawn: &self.drawn };
             let mut execution = Execution::new(&run, view, params.to_vec(), Arc::clone(&planned.subplans));
             execution.observed = observed.cloned();
             // What changes rows sees them while it does; a transaction that is SERIALIZABLE notes what it reads where that is.
@@ -209,7 +209,7 @@ impl Session {
         let (expr, _) = crate::bind::settled(typed, &types)?;
         let (subplans, system): (Arc<[crate::plan::Plan]>, _) = (binder.subplans.into(), binder.system);
         let params = crate::planned::fit_params(params, &types.all(), &types.of_chosen_scale())?;
-        let run = Run { database: &self.database, now: open.began, memory, limits, drawn: &self.drawn };
+        let run = Run { database: &self.database, now: open.now(self.statement_began), memory, limits, drawn: &self.drawn };
         let mut execution = Execution::new(&run, open.transaction.read_view()?, params, subplans);
         execution.look_at(&system, &mut open.transaction)?;
         execution.context().evaluate(&expr, &[])
@@ -303,18 +303,22 @@ fn explain_options(options: &[ast::UtilityOption]) -> SqlResult<bool> {
 }
 
 /// What expressions ask for that stand in no plan with subqueries.
-struct Outside<'d>(&'d Database, &'d AtomicU64);
+struct Outside<'d>(&'d Database, &'d Drawn);
 
 impl Subqueries for Outside<'_> {
-    fn next_value(&self, sequence: &SequenceRef) -> SqlResult<i64> {
-        self.0.next_value(sequence, self.1)
+    fn number(&self, call: &SequenceCall) -> SqlResult<i64> {
+        self.0.number(call, self.1)
+    }
+
+    fn set_number(&self, sequence: &SequenceRef, number: i64, is_given: bool) -> SqlResult<()> {
+        self.0.set_number(sequence, number, is_given, self.1)
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         Err(SqlError::new("XX000", "a subquery where there is none"))
     }
 
-    fn is_among(&self, _: usize, _: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, _: usize, _: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
         Err(SqlError::new("XX000", "a subquery where there is none"))
     }
 }

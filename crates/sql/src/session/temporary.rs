@@ -42,8 +42,13 @@ impl Session {
     fn drop_schema_of_temporary(&mut self, schema: &str) -> SqlResult<()> {
         let _entered = Entered::new(Some(Temporary { schema: schema.into(), names: Arc::default() }));
         let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
-        let run =
-            Run { database: &self.database, now: open.began, memory: self.settings.work_mem, limits: self.limits(), drawn: &self.drawn };
+        let run = Run {
+            database: &self.database,
+            now: open.now(open.began),
+            memory: self.settings.work_mem,
+            limits: self.limits(),
+            drawn: &self.drawn,
+        };
         match define::Defining::new(&mut open.transaction, run).drop_temporary(schema) {
             Ok(()) => self.settle(open),
             // What made them was taken back.
@@ -76,7 +81,7 @@ fn names_in(transaction: &mut Transaction<'static>, schema: &str) -> SqlResult<H
 /// May a statement name relations?
 fn names_relations(syntax: &Syntax) -> bool {
     match syntax {
-        Syntax::Copy(_) | Syntax::Utility(_) => true,
+        Syntax::Copy(_) | Syntax::Utility(_) | Syntax::Sequence(_) => true,
         Syntax::Cursor(cursor) => matches!(cursor, CursorStatement::Declare { .. }),
         Syntax::Sql(node) => !matches!(
             **node,

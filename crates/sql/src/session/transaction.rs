@@ -4,6 +4,7 @@
 
 use super::cursor::Cursor;
 use super::{Done, Session};
+use crate::expression::Now;
 use crate::planned::Plans;
 use crate::sessions::{Doing, InTransaction};
 use crate::settings::Settings;
@@ -13,7 +14,6 @@ use pagefold_io::Clock;
 use sqlparser::ast;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A transaction of a session.
 #[derive(Debug)]
@@ -45,6 +45,11 @@ pub(super) fn unix_micros(clock: &dyn Clock) -> i64 {
 }
 
 impl Open {
+    /// What the time is for a statement that began then.
+    pub(super) fn now(&self, statement: i64) -> Now {
+        Now { transaction: self.began, statement: statement.max(self.began) }
+    }
+
     pub(super) fn new(database: &Database, clock: &dyn Clock, doing: &Arc<Doing>, options: TransactionOptions, is_explicit: bool) -> Open {
         let transaction = database.engine().begin_owned(options);
         let began = unix_micros(clock);
@@ -108,11 +113,10 @@ impl Session {
     /// Commits. Numbers of sequences that the transaction was given are never given again then, also when it has changed nothing.
     pub(super) fn settle(&self, open: Open) -> SqlResult<()> {
         open.transaction.commit()?;
-        let taken = self.drawn.load(Ordering::Relaxed);
+        let taken = self.drawn.settled();
         if taken == 0 {
             return Ok(());
         }
-        self.drawn.store(0, Ordering::Relaxed);
         match open.options.durability {
             Durability::Durable => Ok(self.database.engine().make_durable(taken)?),
             _ => Ok(()),

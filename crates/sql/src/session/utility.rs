@@ -11,6 +11,7 @@ use crate::catalog::{self, Found, TableRef};
 use crate::copy::file::outside;
 use crate::define::partition::{limit_values, partition_name as made_name};
 use crate::execute::Limits;
+use crate::expression::Now;
 use crate::parse::{At, identifier, object_name, quoted_where_needed};
 use crate::utility::options::{self, Given};
 use crate::utility::statement::{Asked, Object, UtilityStatement};
@@ -79,6 +80,7 @@ impl Session {
         }
         let engine = Arc::clone(self.database.engine());
         let now = unix_micros(self.clock.as_ref());
+        let now = Now { transaction: now, statement: now };
         let utility = self.look(|transaction| Names { engine: &engine, transaction, now }.looked_up(statement))??;
         if utility.changes() && self.settings.read_only {
             return Err(SqlError::new("25006", format!("cannot execute {name} in a read-only transaction")));
@@ -120,8 +122,7 @@ impl Session {
 struct Names<'a> {
     engine: &'a Database,
     transaction: &'a mut Transaction<'static>,
-    /// Microseconds since 1970.
-    now: i64,
+    now: Now,
 }
 
 impl Names<'_> {

@@ -54,6 +54,8 @@ pub enum TableChange {
     SetNotNull(String),
     /// A column may be NULL.
     DropNotNull(String),
+    /// A table without a primary key gets one, of columns that may not be NULL. Its unique index is made like any other.
+    PrimaryKey(Vec<String>),
     /// What LOAD and REORG leave free, in percent of each page.
     Pctfree(u8),
     /// The most rows on a page, of those that are still to be filled by LOAD and REORG.
@@ -275,6 +277,18 @@ impl Transaction<'_> {
                         plan.checked.push(at);
                     }
                     plan.other.push(at);
+                }
+                TableChange::PrimaryKey(names) => {
+                    if !own.primary_key.is_empty() || own.range.is_some() {
+                        return refuse("it has a primary key, or is a partition".into());
+                    }
+                    for name in names {
+                        let (at, column) = plan.column(table, name)?;
+                        if column.nullable || at >= own.schema.len() {
+                            return refuse(format!("column \"{name}\" may be NULL, or is not there yet"));
+                        }
+                        plan.attributes.primary_key.push(at);
+                    }
                 }
                 TableChange::Pctfree(pctfree) => plan.attributes.pctfree = *pctfree,
                 TableChange::Maxrows(maxrows) => plan.attributes.maxrows = *maxrows,

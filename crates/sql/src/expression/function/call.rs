@@ -2,7 +2,7 @@
 
 use super::Apply::{Strict, Values};
 use super::number::Rounding;
-use super::{Apply, format, general, hidden, immutable, interval, number, number_template, pattern, template, text, time};
+use super::{Apply, bytes, format, general, hidden, immutable, interval, number, number_template, pattern, template, text, time};
 use crate::expression::types::{self, Context, TEXT, castable};
 use crate::expression::{ParamTypes, Typed, arithmetic, make};
 use crate::{SqlError, SqlResult};
@@ -30,6 +30,7 @@ const BOOLEAN: DataType = DataType::Boolean;
 const DATE: DataType = DataType::Date;
 const TIMESTAMP: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
 const INTERVAL: DataType = DataType::Interval;
+const TIME: DataType = DataType::Time { unit: TimeUnit::Micro };
 const TIMESTAMPTZ: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: true };
 
 const FIXED: &[Signature] = &[
@@ -103,8 +104,14 @@ const FIXED: &[Signature] = &[
     of("regexp_replace", &[TEXT, TEXT, TEXT, INT], TEXT, Strict(pattern::replace_from)),
     of("regexp_replace", &[TEXT, TEXT, TEXT, INT, INT], TEXT, Strict(pattern::replace_from)),
     of("regexp_replace", &[TEXT, TEXT, TEXT, INT, INT, TEXT], TEXT, Strict(pattern::replace_from)),
-    of("encode", &[BYTEA, TEXT], TEXT, Strict(text::encode)),
-    of("decode", &[TEXT, TEXT], BYTEA, Strict(text::decode)),
+    of("encode", &[BYTEA, TEXT], TEXT, Strict(bytes::encode)),
+    of("decode", &[TEXT, TEXT], BYTEA, Strict(bytes::decode)),
+    of("md5", &[TEXT], TEXT, Strict(bytes::md5)),
+    of("md5", &[BYTEA], TEXT, Strict(bytes::md5)),
+    of("sha224", &[BYTEA], BYTEA, Strict(bytes::sha224)),
+    of("sha256", &[BYTEA], BYTEA, Strict(bytes::sha256)),
+    of("sha384", &[BYTEA], BYTEA, Strict(bytes::sha384)),
+    of("sha512", &[BYTEA], BYTEA, Strict(bytes::sha512)),
     of("sqrt", &[DOUBLE], DOUBLE, Strict(number::sqrt)),
     of("cbrt", &[DOUBLE], DOUBLE, Strict(number::cbrt)),
     of("exp", &[DOUBLE], DOUBLE, Strict(number::exp)),
@@ -126,6 +133,13 @@ const FIXED: &[Signature] = &[
     of("gcd", &[BIGINT, BIGINT], BIGINT, Strict(number::gcd)),
     of("make_date", &[INT, INT, INT], DATE, Strict(time::make_date)),
     of("make_timestamp", &[INT, INT, INT, INT, INT, DOUBLE], TIMESTAMP, Strict(time::make_timestamp)),
+    of("make_time", &[INT, INT, DOUBLE], TIME, Strict(time::make_time)),
+    of("date_bin", &[INTERVAL, TIMESTAMPTZ, TIMESTAMPTZ], TIMESTAMPTZ, Strict(time::date_bin)),
+    of("date_bin", &[INTERVAL, TIMESTAMP, TIMESTAMP], TIMESTAMP, Strict(time::date_bin)),
+    of("timezone", &[TEXT, TIMESTAMPTZ], TIMESTAMP, Strict(time::in_zone)),
+    of("timezone", &[INTERVAL, TIMESTAMPTZ], TIMESTAMP, Strict(time::in_zone)),
+    of("timezone", &[TEXT, TIMESTAMP], TIMESTAMPTZ, Strict(time::in_zone)),
+    of("timezone", &[INTERVAL, TIMESTAMP], TIMESTAMPTZ, Strict(time::in_zone)),
     of("to_timestamp", &[DOUBLE], TIMESTAMPTZ, Strict(time::to_timestamp)),
     of("to_timestamp", &[TEXT, TEXT], TIMESTAMPTZ, Strict(template::timestamp_of)),
     of("to_date", &[TEXT, TEXT], DATE, Strict(template::date_of)),
@@ -144,11 +158,17 @@ const OTHER: &[&str] = &[
     "age",
     "ceil",
     "ceiling",
+    "clock_timestamp",
     "coalesce",
     "concat",
     "concat_ws",
+    "current_catalog",
+    "current_database",
     "current_date",
+    "current_role",
+    "current_schema",
     "current_timestamp",
+    "current_user",
     "date_part",
     "date_trunc",
     "extract",
@@ -166,10 +186,14 @@ const OTHER: &[&str] = &[
     "pg_typeof",
     "random",
     "round",
+    "session_user",
     "sign",
+    "statement_timestamp",
     "to_char",
     "transaction_timestamp",
     "trunc",
+    "user",
+    "version",
 ];
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -242,7 +266,7 @@ pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> Sq
         }
         ("random", None, None, None) => Ok(number::make_random()),
         ("gen_random_uuid", None, None, None) => Ok(general::make_random_uuid()),
-        (name, None, None, None) => time::now(name).ok_or(refused),
+        (name, None, None, None) => general::of_session(name).or_else(|| time::now(name)).ok_or(refused),
         _ => Err(refused),
     }
 }
@@ -277,7 +301,10 @@ fn of_any_number(name: &'static str, all: Vec<Typed>, params: &ParamTypes, refus
 fn fixed(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> SqlResult<Typed> {
     let exact = |signature: &&Signature| {
         let same = |(typed, to): (&Typed, &DataType)| {
-            typed.data_type.is_some_and(|from| std::mem::discriminant(&from) == std::mem::discriminant(to))
+            typed.data_type.is_some_and(|from| match (from, to) {
+                (DataType::Timestamp { with_zone: from, .. }, DataType::Timestamp { with_zone: to, .. }) => from == *to,
+                (from, to) => std::mem::discriminant(&from) == std::mem::discriminant(to),
+            })
         };
         arguments.iter().zip(signature.parameters).filter(|pair| same(*pair)).count()
     };

@@ -3,7 +3,7 @@
 use super::internal::check_length;
 use super::{Function, int, text_of};
 use crate::expression::datum::Datum;
-use crate::parse::quoted_where_needed;
+use crate::parse::quoted_part;
 use crate::{SqlError, SqlResult};
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -15,7 +15,7 @@ fn literal(text: &str) -> String {
 }
 
 pub(super) fn quote_ident<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    made(quoted_where_needed(text_of(arguments, 0)))
+    made(quoted_part(text_of(arguments, 0)))
 }
 
 pub(super) fn quote_literal<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
@@ -145,7 +145,7 @@ pub(super) fn format<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Dat
             ('I', true) => return Err(SqlError::new("22004", "null values cannot be formatted as an SQL identifier")),
             ('L', true) => "NULL".to_owned(),
             (_, true) => String::new(),
-            ('I', _) => quoted_where_needed(text_of(arguments, at)),
+            ('I', _) => quoted_part(text_of(arguments, at)),
             ('L', _) => literal(text_of(arguments, at)),
             _ => text_of(arguments, at).to_owned(),
         };

@@ -74,6 +74,17 @@ pub(super) fn type_of(of: Typed, params: &ParamTypes) -> Typed {
     Typed::of(Expr::Literal(Value::Text(name.to_owned())), types::TEXT)
 }
 
+/// What a session would know of its surroundings: there is one database, and one user, who may do anything.
+pub(super) fn of_session(name: &str) -> Option<Typed> {
+    let text = match name {
+        "current_user" | "session_user" | "user" | "current_role" | "current_database" | "current_catalog" => "pagefold",
+        "current_schema" => "public",
+        "version" => concat!("PostgreSQL 15.0 (pagefold ", env!("CARGO_PKG_VERSION"), ")"),
+        _ => return None,
+    };
+    Some(Typed::of(Expr::Literal(Value::Text(text.to_owned())), types::TEXT))
+}
+
 /// A random UUID, version 4.
 fn random_uuid<'a>(_: &Function, _: &'a [Expr], _: &'a Env<'a>) -> SqlResult<Datum<'a>> {
     let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());

@@ -3,7 +3,7 @@
 use super::{Apply, Function, decimal_of, hidden, immutable, int, take};
 use crate::SqlResult;
 use crate::expression::datum::Datum;
-use crate::expression::{Expr, Typed, cast, decimal};
+use crate::expression::{Env, Expr, Typed, cast, decimal};
 use pagefold_types::{DataType, Value, ValueRef};
 use std::cmp::Ordering;
 
@@ -48,6 +48,36 @@ fn compare_scaled<'a>(_: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Da
         scaled(a, -more).map_or_else(|sign| sign, |a| a.cmp(&b))
     };
     Ok(Datum::from_int(ordering as i64))
+}
+
+const ROWS: &str = "row comparison";
+
+/// Compares two rows, value by value, of which each pair has one type; the result is compared with 0. What comes behind the first pair that is unequal or unknown is not evaluated.
+pub(in crate::expression) fn compare_rows(pairs: impl Iterator<Item = (Expr, Expr)>) -> Expr {
+    let arguments = pairs.flat_map(|(left, right)| [left, right]).collect();
+    immutable(ROWS, Apply::Lazy(compare_pairs), arguments, DataType::Integer).expr
+}
+
+fn compare_pairs<'a>(_: &Function, arguments: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    for pair in arguments.chunks_exact(2) {
+        let (left, right) = (pair[0].evaluate_ref(env)?, pair[1].evaluate_ref(env)?);
+        if left.is_null() || right.is_null() {
+            return Ok(Datum::NULL);
+        }
+        match left.as_ref().cmp(&right.as_ref()) {
+            Ordering::Equal => {}
+            unequal => return Ok(Datum::from_int(unequal as i64)),
+        }
+    }
+    Ok(Datum::from_int(0))
+}
+
+/// The pairs of a comparison of rows, one behind the other, if an expression is that.
+pub(crate) fn compared_rows(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::Call { function, arguments } if function.name == ROWS => Some(arguments),
+        _ => None,
+    }
 }
 
 /// Two texts, or bytes, as one.

@@ -2,11 +2,13 @@
 //!
 //! * `call`: names, overloads, types of results
 //! * `text`, `number`, `time`, `interval`, `general`: what is done with values
+//! * `bytes`: bytes as texts, digests
 //! * `pattern`: regular expressions; `format`: texts put together; `template`, `number_template`: dates and numbers as a template has them
 //! * `internal`: functions without a name, which operators are made of
 //!
 //! Invariant: the arguments of a call are of the types that its function takes, and its result of that which `data_type` says.
 
+mod bytes;
 mod call;
 mod format;
 mod general;
@@ -20,7 +22,8 @@ mod text;
 mod time;
 
 pub(crate) use call::call;
-pub(super) use internal::{compare_decimals, concat, fit_column};
+pub(crate) use internal::compared_rows;
+pub(super) use internal::{compare_decimals, compare_rows, concat, fit_column};
 pub(crate) use interval::MAKE_INTERVAL;
 pub(super) use interval::limited;
 

@@ -4,7 +4,7 @@ use super::internal::check_length;
 use super::{Function, int, take, text_of};
 use crate::expression::datum::Datum;
 use crate::{SqlError, SqlResult};
-use pagefold_types::{Value, ValueRef};
+use pagefold_types::ValueRef;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
 
@@ -257,31 +257,4 @@ fn join<'a>(parts: &[Datum<'_>], separator: &str) -> SqlResult<Datum<'a>> {
         check_length(all.len())?;
     }
     Ok(Datum::from_text(all))
-}
-
-/// encode(bytes, 'hex')
-pub(super) fn encode<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    let ValueRef::Bytes(bytes) = arguments.first().map_or(ValueRef::Null, Datum::as_ref) else { return Ok(Datum::NULL) };
-    only_hex(text_of(arguments, 1))?;
-    check_length(bytes.len().saturating_mul(2))?;
-    let text = pagefold_types::text::to_text(ValueRef::Bytes(bytes), &pagefold_types::DataType::Bytea);
-    made(text.trim_start_matches("\\x").to_owned())
-}
-
-/// decode(text, 'hex')
-pub(super) fn decode<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    only_hex(text_of(arguments, 1))?;
-    let value = crate::expression::read::read(&format!("\\x{}", text_of(arguments, 0)), &pagefold_types::DataType::Bytea)?;
-    Ok(match value {
-        Value::Bytes(bytes) => Datum::Own(Value::Bytes(bytes)),
-        _ => Datum::NULL,
-    })
-}
-
-fn only_hex(format: &str) -> SqlResult<()> {
-    if format.eq_ignore_ascii_case("hex") {
-        return Ok(());
-    }
-    let shown = crate::expression::read::shown(format);
-    Err(SqlError::new("22023", format!("unrecognized encoding: \"{shown}\"")).with_hint("There is \"hex\"."))
 }

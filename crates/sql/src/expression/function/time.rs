@@ -1,10 +1,11 @@
 //! Functions of dates and times. What is the time is that at which the transaction began.
 
-use super::{Apply, Function, Volatility, double, immutable, int, interval_of, take, text_of};
+use super::{Apply, Function, LazyBody, Volatility, double, immutable, int, interval_of, take, text_of};
 use crate::expression::calendar::{self, Field};
 use crate::expression::datum::Datum;
 use crate::expression::{Env, Expr, ParamTypes, Typed, cast, decimal, interval, make, types};
 use crate::{SqlError, SqlResult};
+use pagefold_io::{Clock, OsClock};
 use pagefold_types::{DataType, Interval, TimeUnit, Value, ValueRef};
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -14,7 +15,15 @@ const LOCAL: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: 
 const TIME: DataType = DataType::Time { unit: TimeUnit::Micro };
 
 fn moment<'a>(function: &Function, _: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
-    cast::cast(Datum::from_int(env.now), &INSTANT, &function.data_type)
+    cast::cast(Datum::from_int(env.now.transaction), &INSTANT, &function.data_type)
+}
+
+fn moment_of_statement<'a>(_: &Function, _: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    Ok(Datum::from_int(env.now.statement))
+}
+
+fn moment_of_clock<'a>(_: &Function, _: &'a [Expr], _: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    Ok(Datum::from_int(i64::try_from(OsClock.unix_time().as_micros()).unwrap_or(i64::MAX)))
 }
 
 /// now() and its likes, with the type that each has.
@@ -26,9 +35,16 @@ pub(super) fn now(name: &str) -> Option<Typed> {
         "current_date" => ("current_date", DataType::Date),
         "localtimestamp" => ("localtimestamp", LOCAL),
         "localtime" => ("localtime", TIME),
+        "statement_timestamp" => ("statement_timestamp", INSTANT),
+        "clock_timestamp" => ("clock_timestamp", INSTANT),
         _ => return None,
     };
-    let function = Function { name, apply: Apply::Lazy(moment), data_type, volatility: Volatility::Stable };
+    let (body, volatility): (LazyBody, _) = match name {
+        "statement_timestamp" => (moment_of_statement, Volatility::Stable),
+        "clock_timestamp" => (moment_of_clock, Volatility::Volatile),
+        _ => (moment, Volatility::Stable),
+    };
+    let function = Function { name, apply: Apply::Lazy(body), data_type, volatility };
     Some(Typed::of(Expr::Call { function, arguments: Vec::new() }, data_type))
 }
 
@@ -203,6 +219,77 @@ pub(super) fn make_timestamp<'a>(function: &Function, arguments: Args<'_, 'a>) -
     }
     let all = days.checked_mul(86_400_000_000).and_then(|midnight| midnight.checked_add(time));
     all.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
+}
+
+/// make_time(hour, minute, seconds)
+pub(super) fn make_time<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (hour, minute, seconds) = (int(arguments, 0), int(arguments, 1), double(arguments, 2));
+    let fits = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&seconds);
+    let time = if fits { (hour * 3_600 + minute * 60) * 1_000_000 + (seconds * 1e6).round_ties_even() as i64 } else { i64::MAX };
+    match time <= 86_400_000_000 {
+        true => Ok(Datum::from_int(time)),
+        false => Err(SqlError::new("22008", format!("time field value out of range: {hour}:{minute:02}:{seconds:02}"))),
+    }
+}
+
+/// date_bin(stride, source, origin)
+pub(super) fn date_bin<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (stride, source, origin) = (interval_of(arguments, 0), int(arguments, 1), int(arguments, 2));
+    if stride.months != 0 {
+        return Err(SqlError::unsupported("timestamps cannot be binned into intervals containing months or years"));
+    }
+    let stride = i128::from(stride.days) * 86_400_000_000 + i128::from(stride.micros);
+    if stride <= 0 {
+        return Err(SqlError::new("22008", "stride must be greater than zero"));
+    }
+    let (source, origin) = (i128::from(source), i128::from(origin));
+    let begin = origin + (source - origin).div_euclid(stride) * stride;
+    i64::try_from(begin).map(Datum::from_int).map_err(|_| calendar::out_of_range(&function.data_type))
+}
+
+/// How far a time zone is ahead of UTC, in microseconds: `UTC`, or a fixed offset, whose sign is that of POSIX, as in PostgreSQL: `+3` is west of Greenwich.
+fn ahead(zone: &str) -> SqlResult<i64> {
+    let name = zone.trim();
+    let offset = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let abbreviation = &name[..name.len() - offset.len()];
+    let is_utc = ["", "utc", "gmt", "z", "zulu", "uct"].iter().any(|known| abbreviation.eq_ignore_ascii_case(known));
+    let unknown = || {
+        SqlError::unsupported(format!("time zone \"{}\"", crate::expression::read::shown(zone)))
+            .with_hint("There are UTC and fixed offsets, such as INTERVAL '2 hours'.")
+    };
+    if !is_utc || name.is_empty() {
+        return Err(unknown());
+    }
+    if offset.is_empty() || ["etc/utc"].contains(&name) {
+        return Ok(0);
+    }
+    let (sign, digits) = match offset.as_bytes()[0] {
+        b'+' => (-1, &offset[1..]),
+        b'-' => (1, &offset[1..]),
+        _ => (-1, offset),
+    };
+    let mut parts = digits.split(':').map(|part| part.parse::<i64>().ok().filter(|_| part.len() <= 2));
+    let (hours, minutes, seconds) = (parts.next().flatten(), parts.next().unwrap_or(Some(0)), parts.next().unwrap_or(Some(0)));
+    match (hours, minutes, seconds, parts.next()) {
+        (Some(hours @ 0..=23), Some(minutes @ 0..=59), Some(seconds @ 0..=59), None) => {
+            Ok(sign * (hours * 3_600 + minutes * 60 + seconds) * 1_000_000)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+/// timezone(zone, source): a TIMESTAMP in a zone is a moment, and a moment is a TIMESTAMP in it.
+pub(super) fn in_zone<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let ahead = match arguments.first().map(Datum::as_ref) {
+        Some(ValueRef::Interval(zone)) if zone.months != 0 || zone.days != 0 => {
+            return Err(SqlError::new("22023", "interval time zone must not include months or days"));
+        }
+        Some(ValueRef::Interval(zone)) => zone.micros,
+        _ => ahead(text_of(arguments, 0))?,
+    };
+    let is_local = matches!(function.data_type, DataType::Timestamp { with_zone: false, .. });
+    let micros = int(arguments, 1).checked_add(if is_local { ahead } else { -ahead });
+    micros.map(Datum::from_int).ok_or_else(|| calendar::out_of_range(&function.data_type))
 }
 
 /// to_timestamp(seconds since 1970)

@@ -69,6 +69,19 @@ pub(crate) fn compare(comparison: Comparison, left: Typed, right: Typed, params:
     Ok(Typed::of(expr.folded(), DataType::Boolean))
 }
 
+/// Compares two rows by the order of their values, the first ones first.
+pub(crate) fn compare_rows(comparison: Comparison, left: Vec<Typed>, right: Vec<Typed>, params: &ParamTypes) -> SqlResult<Typed> {
+    let operator = comparison.to_string();
+    let pairs = left.into_iter().zip(right).map(|(left, right)| alike(left, &operator, right, params));
+    let mut pairs = pairs.collect::<SqlResult<Vec<_>>>()?;
+    let (left, right) = match pairs.len() {
+        1 => pairs.remove(0),
+        _ => (function::compare_rows(pairs.into_iter()), Expr::Literal(Value::Int(0))),
+    };
+    let expr = Expr::Compare { comparison, left: Box::new(left), right: Box::new(right) };
+    Ok(Typed::of(expr.folded(), DataType::Boolean))
+}
+
 /// IS [NOT] DISTINCT FROM
 pub(crate) fn is_distinct(left: Typed, right: Typed, negated: bool, params: &ParamTypes) -> SqlResult<Typed> {
     let (left, right) = alike(left, "=", right, params)?;

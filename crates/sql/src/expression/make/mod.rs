@@ -15,7 +15,7 @@ mod convert;
 mod logic;
 mod operator;
 
-pub(crate) use compare::{alike_by_column, between, compare, in_list, is_distinct, like, two_texts};
+pub(crate) use compare::{alike_by_column, between, compare, compare_rows, in_list, is_distinct, like, two_texts};
 pub(crate) use convert::{argument, assign, cast, cast_to_interval, cast_to_number, coerce, settle, type_beside};
 pub(crate) use logic::{and, case, common_of, condition, is_null, is_truth, not, or, unify};
 pub(crate) use operator::{arithmetic, concat, negate};

@@ -319,7 +319,11 @@ fn texts_are_borrowed() {
 struct Fixed(Vec<Vec<Value>>);
 
 impl Subqueries for Fixed {
-    fn next_value(&self, _: &crate::sequences::SequenceRef) -> SqlResult<i64> {
+    fn number(&self, _: &crate::sequences::SequenceCall) -> SqlResult<i64> {
+        Err(SqlError::new("XX000", "no sequence"))
+    }
+
+    fn set_number(&self, _: &crate::sequences::SequenceRef, _: i64, _: bool) -> SqlResult<()> {
         Err(SqlError::new("XX000", "no sequence"))
     }
 
@@ -333,7 +337,8 @@ impl Subqueries for Fixed {
         Ok(())
     }
 
-    fn is_among(&self, number: usize, of: ValueRef<'_>) -> SqlResult<Option<bool>> {
+    fn is_among(&self, number: usize, of: &[ValueRef<'_>]) -> SqlResult<Option<bool>> {
+        let of = of[0];
         let rows = self.0.get(number).ok_or_else(|| SqlError::new("XX000", "no such subquery"))?;
         let is_unknown = !rows.is_empty() && (of.is_null() || rows.contains(&Value::Null));
         let found = rows.iter().any(|value| !of.is_null() && value.as_ref() == of);
@@ -367,9 +372,9 @@ fn subqueries() {
     for slot in 0..3 {
         for number in 0..5 {
             let of = || Box::new(Expr::Slot(slot));
-            let found = evaluate(number, SubqueryKind::In { of: of(), negated: false }).unwrap();
+            let found = evaluate(number, SubqueryKind::In { of: vec![*of()], negated: false }).unwrap();
             assert_eq!(found, truth(within[slot][number]), "{slot} in {number}");
-            let found = evaluate(number, SubqueryKind::In { of: of(), negated: true }).unwrap();
+            let found = evaluate(number, SubqueryKind::In { of: vec![*of()], negated: true }).unwrap();
             assert_eq!(found, truth(within[slot][number].map(|t| !t)), "{slot} not in {number}");
             let any = SubqueryKind::Quantified { of: of(), comparison: Comparison::Equal, all: false };
             assert_eq!(evaluate(number, any).unwrap(), truth(within[slot][number]), "{slot} = any {number}");

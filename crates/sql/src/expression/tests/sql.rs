@@ -1,7 +1,7 @@
 //! A small binder: columns by name, no subqueries.
 
 use crate::expression::arithmetic::Operation;
-use crate::expression::{Comparison, Env, Expr, ParamTypes, Typed, function, make, read};
+use crate::expression::{Comparison, Env, Expr, Now, ParamTypes, Typed, function, make, read};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{DataType, Value, text};
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -211,7 +211,7 @@ impl<'c> Binder<'c> {
 pub(super) fn on_row(text: &str, columns: &Columns<'_>, row: &[Value]) -> SqlResult<(Value, DataType)> {
     let binder = Binder::new(columns);
     let typed = make::settle(binder.bind(text)?, &binder.params)?;
-    let value = typed.expr.evaluate(&Env { row, now: NOW, ..Env::EMPTY })?;
+    let value = typed.expr.evaluate(&Env { row, now: Now { transaction: NOW, statement: NOW }, ..Env::EMPTY })?;
     let data_type = typed.data_type.unwrap_or(DataType::Varchar(None));
     value.as_ref().check(&data_type, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     Ok((value, data_type))
@@ -223,7 +223,7 @@ pub(super) fn unfolded(text: &str) -> SqlResult<(Value, DataType)> {
     binder.hidden = Some(RefCell::default());
     let typed = make::settle(binder.bind(text)?, &binder.params)?;
     let row = binder.hidden.map(RefCell::into_inner).unwrap_or_default();
-    let value = typed.expr.evaluate(&Env { row: &row, now: NOW, ..Env::EMPTY })?;
+    let value = typed.expr.evaluate(&Env { row: &row, now: Now { transaction: NOW, statement: NOW }, ..Env::EMPTY })?;
     Ok((value, typed.data_type.unwrap_or(DataType::Varchar(None))))
 }
 
