@@ -129,6 +129,131 @@ const NAMED: &str = "CREATE TABLE a (id INT PRIMARY KEY, v TEXT); INSERT INTO a 
         (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN (20));
     INSERT INTO p VALUES (1, 'p'), (11, 'p'); CREATE TABLE x (id INT PRIMARY KEY, v TEXT); INSERT INTO x VALUES (5, 'x'), (6, 'x')";
 
+/// Statements that give tables other names, and which tables there are then that had others before, or have others' names.
+const RENAMES: [(&str, &[&[&str]]); 7] = [
+    ("ALTER TABLE a RENAME TO c; INSERT INTO c VALUES (2, 'c')", &[&["c"], &["c", "b"]]),
+    ("INSERT INTO a VALUES (2, 'a'); ALTER TABLE a RENAME TO c; ALTER TABLE c RENAME TO d", &[&["d"]]),
+    ("INSERT INTO none VALUES (1); ALTER TABLE none RENAME TO some; INSERT INTO some VALUES (2)", &[&["some"]]),
+    (
+        "BEGIN; ALTER TABLE a RENAME TO c; ALTER TABLE b RENAME TO a; ALTER TABLE c RENAME TO b; INSERT INTO a VALUES (8, 'was b'); COMMIT;
+            INSERT INTO b VALUES (9, 'was a')",
+        &[&["a"], &["b"], &["a", "b"]],
+    ),
+    (
+        "ALTER TABLE a RENAME TO c; ALTER TABLE b RENAME TO a; ALTER TABLE c RENAME TO b; INSERT INTO a VALUES (8, 'was b');
+            INSERT INTO b VALUES (9, 'was a')",
+        &[&["a"], &["b"], &["a", "b"]],
+    ),
+    (
+        "ALTER TABLE p EXCHANGE PARTITION a WITH TABLE x; INSERT INTO x VALUES (77, 'x'); INSERT INTO p VALUES (7, 'p')",
+        &[&["x"], &["p"], &["p/a"], &["x", "p"]],
+    ),
+    ("CREATE TABLE n (id INT PRIMARY KEY, v TEXT); INSERT INTO n VALUES (1, 'n'); ALTER TABLE n RENAME TO m", &[&["m"]]),
+];
+
+/// Where the renames are, seen from the copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Renamed {
+    /// In a session that has the database open when it is copied.
+    Beside,
+    /// In one that was killed before.
+    Killed,
+    /// In one that comes later: the log has them.
+    Later,
+}
+
+/// Tables are copied, and come back, as what they are called where the log ends; whatever the last checkpoint called them.
+#[test]
+fn tables_come_back_by_the_names_that_they_got() {
+    for (statements, lists) in RENAMES {
+        for renamed in [Renamed::Beside, Renamed::Killed, Renamed::Later] {
+            come_back(statements, renamed, lists);
+        }
+    }
+}
+
+fn come_back(statements: &str, renamed: Renamed, lists: &[&[&'static str]]) {
+    let place = Place::new();
+    let asked = |tables: &[&'static str]| tables.iter().flat_map(|table| ["--table", table]).collect::<Vec<_>>();
+    // Copies, and which tables are to come back from each: all from that of the whole, each from one of its own.
+    let copy = || {
+        place.run(&["copy", "db", "whole.pfc"]).ok();
+        // What has come by a name since the copy is not in one of that name.
+        let alone = lists.iter().enumerate().filter(|_| renamed != Renamed::Later);
+        let alone = alone.map(|(i, tables)| {
+            let name = format!("{i}.pfc");
+            place.run(&[&["copy", "db", &name][..], &asked(tables)].concat()).ok();
+            let run = place.run(&["check", &name]);
+            assert_eq!(run.code, Some(0), "{statements} {renamed:?} {tables:?}: {run:?}");
+            (name, *tables)
+        });
+        lists.iter().map(|tables| ("whole.pfc".to_owned(), *tables)).chain(alone).collect::<Vec<_>>()
+    };
+    place.run(&["sql", "db", NAMED]).ok();
+    let copies = match renamed {
+        Renamed::Beside => {
+            let session = OpenSession::of(&place, statements);
+            let copies = copy();
+            session.close();
+            copies
+        }
+        Renamed::Killed => {
+            OpenSession::of(&place, statements).kill();
+            copy()
+        }
+        Renamed::Later => {
+            let copies = copy();
+            place.run(&["sql", "db", statements]).ok();
+            copies
+        }
+    };
+    let end = place.run(&["recover", "made", "whole.pfc", "--log", "db", "--json"]).ok().json()["log_end"].to_string();
+    let log = if renamed == Renamed::Later { &["--log", "db", "--until-lsn", &end][..] } else { &[] };
+    for (name, tables) in copies {
+        let context = format!("{statements} {renamed:?} {name} {tables:?}");
+        let rows = || tables.iter().map(|table| place.run(&["export", "db", table, "-", "--format", "csv"]).ok().out).collect::<Vec<_>>();
+        let then = rows();
+        assert!(then.iter().all(|rows| rows.lines().count() > 1), "{context}: {then:?}");
+        let delete = tables.iter().map(|table| match table.split_once('/') {
+            Some((whole, _)) => format!("DELETE FROM {whole} WHERE id < 10"),
+            None => format!("DELETE FROM {table}"),
+        });
+        place.run(&["sql", "db", &delete.collect::<Vec<_>>().join("; ")]).ok();
+        assert_ne!(rows(), then, "{context}");
+        let run = place.run(&[&["recover", "db", &name][..], &asked(tables), log].concat());
+        assert_eq!(run.code, Some(0), "{context}: {run:?}");
+        assert_eq!(rows(), then, "{context}");
+    }
+    place.run(&["check", "db"]).ok();
+}
+
+/// By the name that it had it comes back as it was just before it lost that; a copy of it alone does not have what took its name.
+#[test]
+fn a_name_that_a_table_has_lost() {
+    for (statements, of_tables) in [
+        ("ALTER TABLE a RENAME TO c; INSERT INTO c VALUES (3, 'c')", false),
+        ("ALTER TABLE a RENAME TO c; INSERT INTO c VALUES (3, 'c')", true),
+        ("BEGIN; ALTER TABLE a RENAME TO c; ALTER TABLE b RENAME TO a; COMMIT; INSERT INTO a VALUES (3, 'b')", true),
+        ("ALTER TABLE a RENAME TO c; ALTER TABLE b RENAME TO a; INSERT INTO a VALUES (3, 'b')", true),
+        ("DROP TABLE a; CREATE TABLE a (id INT, v TEXT); INSERT INTO a VALUES (4, 'new')", false),
+    ] {
+        let place = Place::new();
+        // Without keys, whose names the table would keep.
+        place
+            .run(&["sql", "db", "CREATE TABLE a (id INT, v TEXT)", "CREATE TABLE b (id INT, v TEXT)", "INSERT INTO a VALUES (1, 'a')"])
+            .ok();
+        place.run(&["sql", "db", "INSERT INTO b VALUES (1, 'b')"]).ok();
+        place.run(&[&["copy", "db", "c.pfc"][..], if of_tables { &["--table", "a"] } else { &[] }].concat()).ok();
+        place.run(&["sql", "db", "INSERT INTO a VALUES (2, 'later')"]).ok();
+        place.run(&["sql", "db", statements]).ok();
+        let run = place.run(&["recover", "db", "c.pfc", "--table", "a", "--log", "db", "--json"]).ok().json();
+        assert!(run["stopped_before_tables_changed"].is_string(), "{statements}: {run}");
+        let rows = place.run(&["export", "db", "a", "-", "--format", "csv"]).ok().out;
+        assert_eq!(rows, "id,v\n1,a\n2,later\n", "{statements}");
+        place.run(&["check", "db"]).ok();
+    }
+}
+
 /// Partitioned tables of which a copy has nothing are none of its tables.
 #[test]
 fn check_of_a_copy_misses_nothing_that_it_was_not_to_have() {

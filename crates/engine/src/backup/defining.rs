@@ -10,9 +10,9 @@ use crate::catalog::definition_data_sets;
 use crate::data_set::DataSetEntry;
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
-use pagefold_format::copy::{Manifest, is_asked};
+use pagefold_format::copy::{Manifest, is_asked, stands_for};
 use pagefold_format::log::{CheckpointDefinition, Lsn, Role, Undo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A table, index or something else, committed or not.
 #[derive(Clone, Debug)]
@@ -21,6 +21,17 @@ struct Object {
     name: Option<String>,
     /// It came with a file that no copy has.
     lacks_files: bool,
+}
+
+impl Object {
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Is it a table that is called so?
+    fn is_one_of(&self, asked: &[String]) -> bool {
+        self.name().is_some_and(|name| is_asked(asked, name))
+    }
 }
 
 struct Pending {
@@ -121,14 +132,28 @@ impl<'a> Defining<'a> {
         let outcome: BTreeMap<u32, Option<&Object>> =
             self.of(transaction).map(|pending| (pending.object_id, pending.object.as_ref())).collect();
         // An index that no copy has is built anew where tables are asked for.
-        let matters = |object: &Object| self.asked.is_empty() || object.name.as_ref().is_some_and(|name| is_asked(self.asked, name));
-        if outcome.values().flatten().any(|object| object.lacks_files && matters(object)) {
-            return true;
-        }
-        let comes_again = |name: &String| outcome.values().flatten().any(|object| object.name.as_ref() == Some(name));
-        let gone =
-            outcome.iter().filter(|(_, object)| object.is_none()).filter_map(|(object_id, _)| self.there.get(object_id)?.name.as_ref());
-        !self.asked.is_empty() && gone.into_iter().any(|name| is_asked(self.asked, name) && !comes_again(name))
+        let matters = |object: &Object| self.asked.is_empty() || object.is_one_of(self.asked);
+        let comes_again = |name: Option<&str>| outcome.values().flatten().any(|object| object.name() == name);
+        let mut gone = outcome.iter().filter(|(_, object)| object.is_none()).filter_map(|(object_id, _)| self.there.get(object_id));
+        outcome.values().flatten().any(|object| object.lacks_files && matters(object))
+            || !self.asked.is_empty() && gone.any(|object| object.is_one_of(self.asked) && !comes_again(object.name()))
+    }
+
+    /// Has this transaction defined a table that is called, or was, as it was asked for?
+    pub(super) fn is_about_asked(&self, transaction: u64) -> bool {
+        let of = |pending: &Pending| [pending.object.clone(), self.there.get(&pending.object_id).cloned()];
+        !self.asked.is_empty() && self.of(transaction).flat_map(of).flatten().any(|object| object.is_one_of(self.asked))
+    }
+
+    /// What was asked for and no table is called by now.
+    pub(super) fn lacking(&self) -> BTreeSet<&'a str> {
+        let is_there = |asked: &str| self.there.values().filter_map(Object::name).any(|name| stands_for(asked, name));
+        self.asked.iter().map(String::as_str).filter(|asked| !is_there(asked)).collect()
+    }
+
+    /// Numbers of the tables that are called by now as it was asked for.
+    pub(super) fn tables(&self) -> BTreeSet<u32> {
+        self.there.iter().filter(|(_, object)| object.is_one_of(self.asked)).map(|(object_id, _)| *object_id).collect()
     }
 
     /// The transaction is committed: what it has defined counts.

@@ -16,6 +16,7 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_format::copy::{CopyBlock, Manifest, is_asked};
 use pagefold_format::log::Lsn;
 use pagefold_io::{Clock, File, MemoryStorage, OpenOptions, Overlay, Storage, error_at, read_exact_at};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -227,7 +228,9 @@ impl MountedCopy {
             if options.recover != RecoverOptions::default() {
                 return Err(last.damaged("when it was taken the database had no log: it cannot be taken any further"));
             }
-            return self.keep_only(&Described::read(&made, clock, &self.directory)?);
+            let described = Described::read(&made, clock, &self.directory)?;
+            let called = described.tables.iter().filter(|table| self.has_table(&table.name)).map(|table| table.object_id).collect();
+            return self.keep_only(&described, &called);
         }
         let directory = self.directory.join(LOG_DIRECTORY);
         made.remove_directory(&directory)?;
@@ -255,7 +258,6 @@ impl MountedCopy {
         // The state before anything of the log is applied. Pages of a copy can be looked at though its catalog cannot be read.
         let is_as_it_lies = self.tables.is_empty() && options.recover.logs.is_empty();
         let described = if is_as_it_lies { Described::default() } else { Described::read(&made, clock, &self.directory)? };
-        self.keep_only(&described)?;
         // No segment goes while it is looked for and taken.
         let mut holds = Vec::new();
         for directory in &options.recover.logs {
@@ -263,10 +265,9 @@ impl MountedCopy {
                 holds.push(LogHold::take(storage.as_ref(), clock.as_ref(), directory)?);
             }
         }
-        let (described, tables) = (&described, &self.tables);
-        let log = Log { storage, made: &made, manifest, copy: &self.directory, described, tables, progress };
+        let log = Log { storage, made: &made, manifest, copy: &self.directory, described: &described, tables: &self.tables, progress };
         let mut attempt = 1;
-        let found = loop {
+        let (found, called) = loop {
             match log.put_together(&parts, &directory, &options.recover) {
                 // A log that grows: what lies behind may have come between the looks at two pieces of it.
                 Err(Error::Damaged { .. }) if !holds.is_empty() && attempt < END_ATTEMPTS => {
@@ -280,13 +281,16 @@ impl MountedCopy {
         // Zeroes what lies behind the end.
         drop(OpenLog::open(made, &directory, control.log_id, LogSettings::default(), found.log_end)?);
         self.found = found;
-        Ok(())
+        self.keep_only(&described, &called)
     }
 
-    /// Takes away the files of tables that nobody asked for, so that nothing is done for them.
-    fn keep_only(&self, described: &Described) -> Result<()> {
+    /// Takes away the files of tables that nobody asked for, so that nothing is done for them: of those that are not `called` so where the log ends, whatever they were called before.
+    fn keep_only(&self, described: &Described, called: &BTreeSet<u32>) -> Result<()> {
+        if self.tables.is_empty() {
+            return Ok(());
+        }
         let storage = self.storage();
-        let others = described.tables.iter().filter(|table| !self.has_table(&table.name));
+        let others = described.tables.iter().filter(|table| !called.contains(&table.object_id));
         for path in others.flat_map(|table| &table.files).map(|file_id| data_set_path(&self.directory, *file_id)) {
             if storage.exists(&path)? {
                 storage.remove(&path)?;

@@ -19,6 +19,7 @@ use pagefold_format::copy::Manifest;
 use pagefold_format::log::{Action, Commit, Lsn, RecordKind};
 use pagefold_format::wire::Reader;
 use pagefold_io::{Clock, Storage};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ pub enum Stop {
     EndOfLog,
     /// What was asked for.
     Asked,
-    /// A table or index was loaded, reorganized or built then (nanoseconds since 1970-01-01 UTC), whose pages the log does not have: only a copy taken afterwards has them.
+    /// A table or index was loaded, reorganized or built then (nanoseconds since 1970-01-01 UTC), whose pages the log does not have: only a copy taken afterwards has them. Or a table that was asked for
+    /// was dropped, or lost its name, and none has that since.
     TablesChanged(u64),
 }
 
@@ -111,7 +113,7 @@ pub fn recover(
         let parts = fresh.log_parts(log_name(&manifest))?;
         let (made, described, tables) = (storage, &described, &manifest.tables);
         let log = Log { storage, made, manifest: &manifest, copy: &last_path, described, tables, progress };
-        found = log.put_together(parts, &directory, options)?;
+        (found, _) = log.put_together(parts, &directory, options)?;
     }
     progress.start("applying the log", None, Unit::Bytes);
     fresh.finish(&manifest, found.log_end, settings)?;
@@ -252,10 +254,10 @@ pub(super) struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// Adds to the copy's own log what goes on from it, and finds where it is to end.
-    pub(super) fn put_together(&self, parts: &LogParts, directory: &Path, options: &RecoverOptions) -> Result<Found> {
+    /// Adds to the copy's own log what goes on from it, and finds where it is to end; the numbers of the tables that are called there as it was asked for.
+    pub(super) fn put_together(&self, parts: &LogParts, directory: &Path, options: &RecoverOptions) -> Result<(Found, BTreeSet<u32>)> {
         let missing = self.gather(parts, directory, &options.logs)?;
-        let found = self.find_stop(directory, options.until)?;
+        let (found, tables) = self.find_stop(directory, options.until)?;
         if let Some(number) = missing.filter(|_| found.stop == Stop::EndOfLog) {
             let (start, end) = parts.positions(number);
             let given = options.logs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -264,7 +266,7 @@ impl Log<'_> {
                 reason: format!("segment {number:016x} of the log (positions {start} to {end}) is missing, later ones are there"),
             });
         }
-        Ok(found)
+        Ok((found, tables))
     }
 
     fn open(&self, directory: &Path, from: Lsn) -> Result<LogReader> {
@@ -302,7 +304,7 @@ impl Log<'_> {
     }
 
     /// Reads the log as recovery will, up to where it is to end.
-    fn find_stop(&self, directory: &Path, until: Until) -> Result<Found> {
+    fn find_stop(&self, directory: &Path, until: Until) -> Result<(Found, BTreeSet<u32>)> {
         self.progress.start("reading the log", None, Unit::Bytes);
         let damaged = |start: Lsn, e: FormatError| Error::Damaged {
             path: directory.display().to_string(),
@@ -311,6 +313,8 @@ impl Log<'_> {
         let mut reader = self.open(directory, self.manifest.redo)?;
         let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
         let mut defining = Defining::new(self.manifest, self.tables, self.described)?;
+        // Names that no table has any more, since it got another one: where the log ended before that, and which tables there were. Another one may get it.
+        let mut lost: BTreeMap<&str, (Found, BTreeSet<u32>)> = BTreeMap::new();
         let mut told = found.log_end;
         while let Some(record) = reader.next()? {
             let mut commit = None;
@@ -342,7 +346,15 @@ impl Log<'_> {
                     found.stop = Stop::TablesChanged(commit.unix_time_ns);
                     break;
                 }
+                let before = defining.is_about_asked(commit.transaction).then(|| (defining.tables(), defining.lacking()));
                 defining.committed(commit.transaction);
+                if let Some((tables, lacked)) = before {
+                    let lacking = defining.lacking();
+                    lost.retain(|name, _| lacking.contains(name));
+                    for name in lacking.difference(&lacked).filter(|_| record.start >= self.manifest.log_end) {
+                        lost.insert(name, (Found { stop: Stop::TablesChanged(commit.unix_time_ns), ..found }, tables.clone()));
+                    }
+                }
             }
             found.last_commit_ns = found.last_commit_ns.max(commit_ns.unwrap_or(0));
             found.log_end = record.end;
@@ -352,7 +364,8 @@ impl Log<'_> {
             }
         }
         self.check_not_before_copy(&found, until)?;
-        Ok(found)
+        let first = lost.into_values().min_by_key(|(found, _)| found.log_end);
+        Ok(first.unwrap_or_else(|| (found, defining.tables())))
     }
 
     /// What pages have cannot be taken away.

@@ -152,6 +152,10 @@ impl Source {
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
         let (names, numbers) = definitions.tables_called(&|name| is_asked(&self.asked, name));
         self.check_there(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // Of a table that was called something else at the checkpoint nothing is open yet.
+        for number in &numbers {
+            definitions.table(*number, &mut all)?;
+        }
         let is_wanted = |data_set: &DataSet| numbers.contains(&data_set.attributes.object_id);
         let defined = all.values().filter(|data_set| data_set.is_defined() && is_wanted(data_set)).cloned().collect();
         definitions.forget_broken(|data_set| !is_wanted(data_set));
