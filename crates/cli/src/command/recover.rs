@@ -118,9 +118,7 @@ fn tables(session: &Session, arguments: &RecoverArguments, recover: RecoverOptio
         text += "\n  the log ends before what was asked for";
     }
     if let Some(time) = changed {
-        text += &format!(
-            "\n  the table was dropped, or loaded or reorganized, at {time}, which the log does not hold; recovered to just before"
-        );
+        text += &format!("\n  the table was dropped, got another name, or was loaded or reorganized, at {time}; recovered to just before");
     }
     session.told(session.print(&text))
 }

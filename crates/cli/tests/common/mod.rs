@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 pub mod changes;
+pub mod open_session;
 
 use serde_json::Value as Json;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@
 //! * `stream`: a copy as one file
 //! * `restore`: a database directory that is being made
 //! * `recover`: from copies and log to a database
+//! * `defining`: what the log says of tables and indexes, before it is applied
 //! * `mount`: the database that copies make, as files, without making it
 //!
 //! A copy is fuzzy: pages are read while transactions go on, each as it is on disk at that moment. The log from the last checkpoint before the first page to behind the last one makes it whole, as
@@ -18,6 +19,7 @@
 //! Tables and indexes that come and go are in the log, but not the pages that were built before one came: a copy has those of all data sets that its log defines. Recovery from an older copy stops before the commit
 //! of an object whose pages it does not have.
 
+mod defining;
 mod mount;
 mod recover;
 mod restore;

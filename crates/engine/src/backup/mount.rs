@@ -5,8 +5,8 @@
 //! - memory goes with the blocks of the copies, 16 bytes each: their pages stay where they are. A page is looked for in the newest copy first;
 //! - what no copy has reads as zeros, and every page is verified by who reads it.
 
-use super::recover::{Found, Log, RecoverOptions, SomeTables, Stop, check_chain, log_name};
-use super::source::described_tables;
+use super::recover::{Found, Log, RecoverOptions, Stop, check_chain, log_name};
+use super::source::Described;
 use super::stream::{CopyReader, Part};
 use super::take::advance;
 use crate::database::{Database, GiveUp, GivenUp, LogHold, OpenMode, Settings, new_id};
@@ -16,6 +16,7 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_format::copy::{CopyBlock, Manifest, is_asked};
 use pagefold_format::log::Lsn;
 use pagefold_io::{Clock, File, MemoryStorage, OpenOptions, Overlay, Storage, error_at, read_exact_at};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -227,7 +228,9 @@ impl MountedCopy {
             if options.recover != RecoverOptions::default() {
                 return Err(last.damaged("when it was taken the database had no log: it cannot be taken any further"));
             }
-            return self.keep_only(clock);
+            let described = Described::read(&made, clock, &self.directory)?;
+            let called = described.tables.iter().filter(|table| self.has_table(&table.name)).map(|table| table.object_id).collect();
+            return self.keep_only(&described, &called);
         }
         let directory = self.directory.join(LOG_DIRECTORY);
         made.remove_directory(&directory)?;
@@ -251,17 +254,10 @@ impl MountedCopy {
         if end != manifest.log_end {
             return Err(last.damaged(format!("its log ends at {end}, not at {}", manifest.log_end)));
         }
-        // The state before anything of the log is applied: which numbers do the tables have there?
         create_control(made.as_ref(), &self.directory, &control)?;
-        self.keep_only(clock)?;
-        let some = match self.tables.as_slice() {
-            [] => None,
-            names => {
-                let there = described_tables(&made, clock, &self.directory)?;
-                let there = there.into_iter().filter(|table| self.has_table(&table.name)).map(|table| (table.object_id, table.name));
-                Some(SomeTables { names: names.to_vec(), there: there.collect() })
-            }
-        };
+        // The state before anything of the log is applied. Pages of a copy can be looked at though its catalog cannot be read.
+        let is_as_it_lies = self.tables.is_empty() && options.recover.logs.is_empty();
+        let described = if is_as_it_lies { Described::default() } else { Described::read(&made, clock, &self.directory)? };
         // No segment goes while it is looked for and taken.
         let mut holds = Vec::new();
         for directory in &options.recover.logs {
@@ -269,9 +265,9 @@ impl MountedCopy {
                 holds.push(LogHold::take(storage.as_ref(), clock.as_ref(), directory)?);
             }
         }
-        let log = Log { storage, made: &made, manifest, copy: &self.directory, tables: some.as_ref(), progress };
+        let log = Log { storage, made: &made, manifest, copy: &self.directory, described: &described, tables: &self.tables, progress };
         let mut attempt = 1;
-        let found = loop {
+        let (found, called) = loop {
             match log.put_together(&parts, &directory, &options.recover) {
                 // A log that grows: what lies behind may have come between the looks at two pieces of it.
                 Err(Error::Damaged { .. }) if !holds.is_empty() && attempt < END_ATTEMPTS => {
@@ -285,22 +281,19 @@ impl MountedCopy {
         // Zeroes what lies behind the end.
         drop(OpenLog::open(made, &directory, control.log_id, LogSettings::default(), found.log_end)?);
         self.found = found;
-        Ok(())
+        self.keep_only(&described, &called)
     }
 
-    /// Takes away the files of tables that nobody asked for, so that nothing is done for them.
-    fn keep_only(&self, clock: &Arc<dyn Clock>) -> Result<()> {
+    /// Takes away the files of tables that nobody asked for, so that nothing is done for them: of those that are not `called` so where the log ends, whatever they were called before.
+    fn keep_only(&self, described: &Described, called: &BTreeSet<u32>) -> Result<()> {
         if self.tables.is_empty() {
             return Ok(());
         }
         let storage = self.storage();
-        for table in described_tables(&storage, clock, &self.directory)? {
-            if !self.has_table(&table.name) {
-                for path in table.files.into_iter().map(|file_id| data_set_path(&self.directory, file_id)) {
-                    if storage.exists(&path)? {
-                        storage.remove(&path)?;
-                    }
-                }
+        let others = described.tables.iter().filter(|table| !called.contains(&table.object_id));
+        for path in others.flat_map(|table| &table.files).map(|file_id| data_set_path(&self.directory, *file_id)) {
+            if storage.exists(&path)? {
+                storage.remove(&path)?;
             }
         }
         Ok(())

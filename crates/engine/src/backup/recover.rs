@@ -5,22 +5,21 @@
 //! - the result is the database as of one position of the log: every transaction committed before, nothing of any other;
 //! - that position lies behind everything that pages of the copies have.
 
+use super::defining::Defining;
 use super::restore::NewDatabase;
-use super::source::Source;
+use super::source::{Described, Source};
 use super::stream::{CopyReader, Part};
 use super::take::{LogName, Sink, advance};
 use super::walk::{Visitor, walk};
-use crate::catalog::definition_data_sets;
-use crate::data_set::DataSetEntry;
 use crate::database::Settings;
 use crate::log::{LogParts, LogReader, SegmentSources};
 use crate::{Error, Progress, Result, Unit};
 use pagefold_format::FormatError;
-use pagefold_format::catalog::{DefinedKind, DefinitionView};
-use pagefold_format::copy::{Manifest, is_asked};
-use pagefold_format::log::{Action, Checkpoint, CheckpointDefinition, Commit, Lsn, RecordKind, Role, Undo};
+use pagefold_format::copy::Manifest;
+use pagefold_format::log::{Action, Commit, Lsn, RecordKind};
+use pagefold_format::wire::Reader;
 use pagefold_io::{Clock, Storage};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +53,8 @@ pub enum Stop {
     EndOfLog,
     /// What was asked for.
     Asked,
-    /// A table or index was loaded, reorganized or built then (nanoseconds since 1970-01-01 UTC), whose pages the log does not have: only a copy taken afterwards has them.
+    /// A table or index was loaded, reorganized or built then (nanoseconds since 1970-01-01 UTC), whose pages the log does not have: only a copy taken afterwards has them. Or a table that was asked for
+    /// was dropped, or lost its name, and none has that since.
     TablesChanged(u64),
 }
 
@@ -99,6 +99,8 @@ pub fn recover(
     for copy in &mut chain {
         pages += put_parts(copy, &manifest, &mut fresh, progress)?;
     }
+    fresh.complete(&manifest)?;
+    check_pages(storage, clock, fresh.directory(), &manifest, progress)?;
     let mut found = Found { log_end: manifest.log_end, stop: Stop::EndOfLog, last_commit_ns: manifest.last_commit_ns };
     if manifest.segment_bytes == 0 {
         if !options.logs.is_empty() || options.until != Until::End {
@@ -107,12 +109,12 @@ pub fn recover(
         }
     } else {
         let directory = fresh.log_directory();
+        let described = Described::read(storage, clock, fresh.directory())?;
         let parts = fresh.log_parts(log_name(&manifest))?;
-        let log = Log { storage, made: storage, manifest: &manifest, copy: &last_path, tables: None, progress };
-        found = log.put_together(parts, &directory, options)?;
+        let (made, described, tables) = (storage, &described, &manifest.tables);
+        let log = Log { storage, made, manifest: &manifest, copy: &last_path, described, tables, progress };
+        (found, _) = log.put_together(parts, &directory, options)?;
     }
-    fresh.complete(&manifest, found.log_end)?;
-    check_pages(storage, clock, fresh.directory(), &manifest, progress)?;
     progress.start("applying the log", None, Unit::Bytes);
     fresh.finish(&manifest, found.log_end, settings)?;
     progress.finish();
@@ -244,95 +246,18 @@ pub(super) struct Log<'a> {
     pub(super) made: &'a Arc<dyn Storage>,
     pub(super) manifest: &'a Manifest,
     pub(super) copy: &'a Path,
-    /// What else comes or goes does not matter.
-    pub(super) tables: Option<&'a SomeTables>,
+    /// What there is where redo of the copy begins.
+    pub(super) described: &'a Described,
+    /// Only these tables, and what comes and goes of them, matter; none: all.
+    pub(super) tables: &'a [String],
     pub(super) progress: &'a dyn Progress,
 }
 
-/// Tables that are to be recovered alone.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SomeTables {
-    /// As they were asked for.
-    pub(super) names: Vec<String>,
-    /// Names of those that there are where redo begins, by number.
-    pub(super) there: BTreeMap<u32, String>,
-}
-
-/// What transactions without an end define, as far as it matters, and which of the tables that were asked for there are.
-struct Defining<'a> {
-    manifest: &'a Manifest,
-    tables: Option<&'a SomeTables>,
-    pending: Vec<Pending>,
-    there: BTreeMap<u32, String>,
-}
-
-struct Pending {
-    transaction: u64,
-    /// Start of its record before.
-    after: Lsn,
-    object_id: u32,
-    /// `None`: it goes.
-    comes: Option<Comes>,
-}
-
-struct Comes {
-    name: String,
-    /// It is in files which no copy has.
-    lacks_files: bool,
-}
-
-impl Defining<'_> {
-    /// A transaction says of an object what it is, or that it goes.
-    fn define(&mut self, transaction: u64, after: Lsn, object_id: u32, rows: Option<&[u8]>) -> Result<()> {
-        let mut comes = None;
-        if let Some(rows) = rows {
-            let view = DefinitionView::new(rows).map_err(|e| Error::Damaged { path: "log".into(), reason: e.to_string() })?;
-            // An index that no copy has is built anew.
-            if self.tables.is_some_and(|tables| view.kind != DefinedKind::Table || !is_asked(&tables.names, view.name)) {
-                return Ok(());
-            }
-            let is_lacking = |entry: &DataSetEntry| entry.header_writes.is_some() && self.manifest.data_set(entry.file_id).is_none();
-            comes = Some(Comes { name: view.name.to_owned(), lacks_files: definition_data_sets(rows)?.iter().any(is_lacking) });
-        }
-        self.pending.push(Pending { transaction, after, object_id, comes });
-        Ok(())
-    }
-
-    /// The transaction has taken back what it did behind its record at `next`.
-    fn taken_back(&mut self, transaction: u64, next: Lsn) {
-        self.pending.retain(|pending| pending.transaction != transaction || pending.after < next);
-    }
-
-    fn of(&self, transaction: u64) -> impl Iterator<Item = &Pending> {
-        self.pending.iter().filter(move |pending| pending.transaction == transaction)
-    }
-
-    /// Does this commit bring what no copy has the pages of, or take away a table that was asked for?
-    fn is_end(&self, transaction: u64) -> bool {
-        let comes_again = |name: &str| self.of(transaction).filter_map(|pending| pending.comes.as_ref()).any(|comes| comes.name == name);
-        self.of(transaction).any(|pending| match &pending.comes {
-            Some(comes) => comes.lacks_files,
-            None => self.there.get(&pending.object_id).is_some_and(|name| !comes_again(name)),
-        })
-    }
-
-    fn committed(&mut self, transaction: u64) {
-        let committed: Vec<Pending> = self.pending.extract_if(.., |pending| pending.transaction == transaction).collect();
-        for Pending { object_id, comes, .. } in committed {
-            match comes {
-                Some(comes) if self.tables.is_some() => drop(self.there.insert(object_id, comes.name)),
-                Some(_) => {}
-                None => drop(self.there.remove(&object_id)),
-            }
-        }
-    }
-}
-
 impl Log<'_> {
-    /// Adds to the copy's own log what goes on from it, and finds where it is to end.
-    pub(super) fn put_together(&self, parts: &LogParts, directory: &Path, options: &RecoverOptions) -> Result<Found> {
+    /// Adds to the copy's own log what goes on from it, and finds where it is to end; the numbers of the tables that are called there as it was asked for.
+    pub(super) fn put_together(&self, parts: &LogParts, directory: &Path, options: &RecoverOptions) -> Result<(Found, BTreeSet<u32>)> {
         let missing = self.gather(parts, directory, &options.logs)?;
-        let found = self.find_stop(directory, options.until)?;
+        let (found, tables) = self.find_stop(directory, options.until)?;
         if let Some(number) = missing.filter(|_| found.stop == Stop::EndOfLog) {
             let (start, end) = parts.positions(number);
             let given = options.logs.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -341,7 +266,7 @@ impl Log<'_> {
                 reason: format!("segment {number:016x} of the log (positions {start} to {end}) is missing, later ones are there"),
             });
         }
-        Ok(found)
+        Ok((found, tables))
     }
 
     fn open(&self, directory: &Path, from: Lsn) -> Result<LogReader> {
@@ -379,7 +304,7 @@ impl Log<'_> {
     }
 
     /// Reads the log as recovery will, up to where it is to end.
-    fn find_stop(&self, directory: &Path, until: Until) -> Result<Found> {
+    fn find_stop(&self, directory: &Path, until: Until) -> Result<(Found, BTreeSet<u32>)> {
         self.progress.start("reading the log", None, Unit::Bytes);
         let damaged = |start: Lsn, e: FormatError| Error::Damaged {
             path: directory.display().to_string(),
@@ -387,8 +312,9 @@ impl Log<'_> {
         };
         let mut reader = self.open(directory, self.manifest.redo)?;
         let mut found = Found { log_end: self.manifest.redo, stop: Stop::EndOfLog, last_commit_ns: 0 };
-        let there = self.tables.map(|tables| tables.there.clone()).unwrap_or_default();
-        let mut defining = Defining { manifest: self.manifest, tables: self.tables, pending: Vec::new(), there };
+        let mut defining = Defining::new(self.manifest, self.tables, self.described)?;
+        // Names that no table has any more, since it got another one: where the log ended before that, and which tables there were. Another one may get it.
+        let mut lost: BTreeMap<&str, (Found, BTreeSet<u32>)> = BTreeMap::new();
         let mut told = found.log_end;
         while let Some(record) = reader.next()? {
             let mut commit = None;
@@ -396,21 +322,11 @@ impl Log<'_> {
                 Some(RecordKind::Commit) => commit = Some(Commit::decode(record.body).map_err(|e| damaged(record.start, e))?),
                 Some(RecordKind::Action) => {
                     let action = Action::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    match action.role {
-                        Role::Undoable { transaction, previous, undo: Undo::Definition { object_id, rows } } => {
-                            defining.define(transaction, previous, object_id, rows)?;
-                        }
-                        Role::Compensation { transaction, next } => defining.taken_back(transaction, next),
-                        _ => {}
-                    }
+                    defining.follow(&action.role)?;
                 }
-                Some(RecordKind::Checkpoint) => {
-                    let checkpoint = Checkpoint::decode(record.body).map_err(|e| damaged(record.start, e))?;
-                    for CheckpointDefinition { transaction, after, object_id, rows } in &checkpoint.definitions {
-                        if defining.of(*transaction).all(|pending| pending.after != *after) {
-                            defining.define(*transaction, *after, *object_id, rows.as_deref())?;
-                        }
-                    }
+                Some(RecordKind::RolledBack) => {
+                    let transaction = Reader::new(record.body).varint().map_err(|e| damaged(record.start, e))?;
+                    defining.taken_back(transaction, 0);
                 }
                 _ => {}
             }
@@ -430,7 +346,15 @@ impl Log<'_> {
                     found.stop = Stop::TablesChanged(commit.unix_time_ns);
                     break;
                 }
+                let before = defining.is_about_asked(commit.transaction).then(|| (defining.tables(), defining.lacking()));
                 defining.committed(commit.transaction);
+                if let Some((tables, lacked)) = before {
+                    let lacking = defining.lacking();
+                    lost.retain(|name, _| lacking.contains(name));
+                    for name in lacking.difference(&lacked).filter(|_| record.start >= self.manifest.log_end) {
+                        lost.insert(name, (Found { stop: Stop::TablesChanged(commit.unix_time_ns), ..found }, tables.clone()));
+                    }
+                }
             }
             found.last_commit_ns = found.last_commit_ns.max(commit_ns.unwrap_or(0));
             found.log_end = record.end;
@@ -440,7 +364,8 @@ impl Log<'_> {
             }
         }
         self.check_not_before_copy(&found, until)?;
-        Ok(found)
+        let first = lost.into_values().min_by_key(|(found, _)| found.log_end);
+        Ok(first.unwrap_or_else(|| (found, defining.tables())))
     }
 
     /// What pages have cannot be taken away.

@@ -63,8 +63,8 @@ impl NewDatabase {
         Ok(self.log.insert(parts))
     }
 
-    /// All parts are there: makes the files a state of a database whose log ends at `log_end`.
-    pub(super) fn complete(&self, manifest: &Manifest, log_end: Lsn) -> Result<()> {
+    /// All parts of the copies are there: makes the files a state of a database, whose log may go on.
+    pub(super) fn complete(&self, manifest: &Manifest) -> Result<()> {
         let storage = self.storage.as_ref();
         for data_set in &manifest.data_sets {
             let Some(file) = self.files.get(&data_set.file_id) else {
@@ -79,19 +79,21 @@ impl NewDatabase {
         }
         storage.sync_directory(&self.directory.join(DATA_DIRECTORY))?;
         let mut control = manifest.control;
-        if self.log.is_some() {
-            // Syncs it, and zeroes what lies behind the end.
-            drop(Log::open(Arc::clone(&self.storage), &self.log_directory(), control.log_id, LogSettings::default(), log_end)?);
-        } else {
+        if self.log.is_none() {
             control.log_id = new_id(self.clock.as_ref(), &self.path);
         }
         create_control(storage, &self.directory, &control)
     }
 
-    /// Recovers it and gives it its name.
+    /// Recovers it, with its log up to `log_end`, and gives it its name.
     pub(super) fn finish(mut self, manifest: &Manifest, log_end: Lsn, settings: Settings) -> Result<()> {
         if !self.storage.exists(&self.directory.join("control"))? {
-            self.complete(manifest, log_end)?;
+            self.complete(manifest)?;
+        }
+        if self.log.is_some() {
+            // Syncs it, and zeroes what lies behind the end.
+            let log_id = manifest.control.log_id;
+            drop(Log::open(Arc::clone(&self.storage), &self.log_directory(), log_id, LogSettings::default(), log_end)?);
         }
         let (storage, clock) = (Arc::clone(&self.storage), Arc::clone(&self.clock));
         let database = Database::open(storage, clock, &self.directory, OpenMode::Write, settings)?;

@@ -1,7 +1,8 @@
 //! A database as its files have it, whoever writes it: one state of the control file with everything it names, not recovered.
 
+use crate::catalog::definition_data_sets;
 use crate::core::Core;
-use crate::data_set::DataSet;
+use crate::data_set::{DataSet, DataSetEntry};
 use crate::database::{Settings, core_parts, read_checkpoint};
 use crate::directory::read_control;
 use crate::log::{LogReader, Lsn};
@@ -22,29 +23,46 @@ const NAMES_SHOWN: usize = 20;
 /// Memory for the pages of the catalog.
 const POOL_BYTES: usize = 8 << 20;
 
+/// What there is, as catalog and checkpoint describe it; nothing of it is opened.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    /// `None`: the database has no log.
+    pub(super) checkpoint: Option<Checkpoint>,
+    /// By number.
+    pub(super) tables: Vec<DescribedTable>,
+    /// Numbers of everything else.
+    pub(super) others: Vec<u32>,
+}
+
 /// A table as catalog and checkpoint describe it.
 #[derive(Debug)]
 pub(super) struct DescribedTable {
     pub(super) object_id: u32,
     pub(super) name: String,
+    pub(super) data_sets: Vec<DataSetEntry>,
     /// Its own files and those of its indexes.
     pub(super) files: Vec<u32>,
 }
 
-/// The tables of a database, as catalog and checkpoint have them; nothing of them is opened.
-pub(super) fn described_tables(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path) -> Result<Vec<DescribedTable>> {
-    let (_, _, _, objects) = described(storage, clock, directory)?;
-    let mut tables: Vec<DescribedTable> = Vec::new();
-    for place in objects.tables.places() {
-        tables.push(DescribedTable { object_id: place.object_id, name: place.name.to_string(), files: Vec::new() });
-    }
-    tables.sort_by_key(|table| table.object_id);
-    for (entry, table) in objects.described_files()? {
-        if let Ok(at) = tables.binary_search_by_key(&table, |table| table.object_id) {
-            tables[at].files.push(entry.file_id);
+impl Described {
+    /// What a database has.
+    pub(super) fn read(storage: &Arc<dyn Storage>, clock: &Arc<dyn Clock>, directory: &Path) -> Result<Described> {
+        let (_, checkpoint, _, objects) = described(storage, clock, directory)?;
+        let mut tables: Vec<DescribedTable> = Vec::with_capacity(objects.tables.len());
+        for place in objects.tables.places() {
+            let data_sets = place.look(definition_data_sets).transpose()?.unwrap_or_default();
+            tables.push(DescribedTable { object_id: place.object_id, name: place.name.to_string(), data_sets, files: Vec::new() });
         }
+        tables.sort_by_key(|table| table.object_id);
+        for (entry, table) in objects.described_files()? {
+            if let Ok(at) = tables.binary_search_by_key(&table, |table| table.object_id) {
+                tables[at].files.push(entry.file_id);
+            }
+        }
+        let indexes = objects.indexes.places().map(|place| place.object_id);
+        let others = indexes.chain(objects.others.places().map(|place| place.object_id)).collect();
+        Ok(Described { checkpoint, tables, others })
     }
-    Ok(tables)
 }
 
 /// The current state, and what it names, of which nothing is opened.
@@ -134,6 +152,10 @@ impl Source {
         // Those of running transactions, too: their commits may be in the part of the log that is copied.
         let (names, numbers) = definitions.tables_called(&|name| is_asked(&self.asked, name));
         self.check_there(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // Of a table that was called something else at the checkpoint nothing is open yet.
+        for number in &numbers {
+            definitions.table(*number, &mut all)?;
+        }
         let is_wanted = |data_set: &DataSet| numbers.contains(&data_set.attributes.object_id);
         let defined = all.values().filter(|data_set| data_set.is_defined() && is_wanted(data_set)).cloned().collect();
         definitions.forget_broken(|data_set| !is_wanted(data_set));

@@ -60,6 +60,11 @@ impl Members {
         }
     }
 
+    /// Has a partitioned table a partition?
+    pub(crate) fn has_any(&self, partitioned: u32) -> bool {
+        self.0.contains_key(&partitioned)
+    }
+
     /// Those of a partitioned table, in the order of their keys.
     pub(crate) fn of(&self, partitioned: u32) -> Vec<RangePartition> {
         self.0.get(&partitioned).map(|group| group.by_start.values().cloned().collect()).unwrap_or_default()

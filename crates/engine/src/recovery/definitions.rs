@@ -8,7 +8,7 @@
 //!   durably, and what was written to it before was not made whole any more.
 
 use super::redo::DataSets;
-use crate::catalog::{self, read_definition};
+use crate::catalog::{self, OtherEntry, read_definition};
 use crate::core::Core;
 use crate::data_set::DataSet;
 use crate::index::Index;
@@ -73,7 +73,7 @@ pub enum GiveUp<'a> {
     /// Each.
     Any,
     /// Each; and the tables that are none of these names', or parts of them, are gone whatever they are: a copy of these alone has not their pages, but may have
-    /// log of theirs. No names: each table is one of them.
+    /// log of theirs. So are partitioned tables of other names, of which no partition is left. No names: each table is one of them.
     OthersThan(&'a [String]),
 }
 
@@ -375,6 +375,30 @@ impl Definitions {
         }
     }
 
+    /// Partitioned tables that are none of these, and of which no partition is left, go with their indexes.
+    fn give_up_wholes(&mut self, names: &[String]) -> Result<()> {
+        let described = |kind: DefinedKind| {
+            let is_such = move |place: &&Arc<Place<OtherEntry>>| {
+                place.look(|bytes| DefinitionView::new(bytes).is_ok_and(|view| view.kind == kind)).unwrap_or_default()
+            };
+            self.objects.others.places().filter(is_such)
+        };
+        let is_empty = |place: &&Arc<Place<OtherEntry>>| !is_asked(names, &place.name) && !self.objects.members.has_any(place.object_id);
+        let wholes: BTreeSet<u32> = described(DefinedKind::PartitionedTable).filter(is_empty).map(|place| place.object_id).collect();
+        let mut gone: Vec<u32> = wholes.iter().copied().collect();
+        for index in described(DefinedKind::PartitionedIndex) {
+            let notes = index.look(catalog::definition_notes).transpose()?;
+            if notes.and_then(|notes| notes.partitioned_table()).is_some_and(|whole| wholes.contains(&whole)) {
+                gone.push(index.object_id);
+            }
+        }
+        for object_id in gone {
+            self.objects.beside.defined(object_id);
+            self.objects.others.remove(object_id);
+        }
+        Ok(())
+    }
+
     /// A table is there, and not used.
     fn leave_damaged(&mut self, table: u32, error: Error) -> Result<()> {
         let Some(table) = self.objects.tables.by_id(table).and_then(|place| place.opened()) else { return Err(error) };
@@ -402,6 +426,7 @@ impl Definitions {
             for (table, name) in others.map(|place| (place.object_id, place.name.to_string())).collect::<Vec<_>>() {
                 self.give_up(table, Error::Unknown { kind: "table", name, hint: String::new() }, data_sets);
             }
+            self.give_up_wholes(names)?;
         }
         let broken = std::mem::take(&mut self.broken);
         for (data_set, error) in broken {

@@ -6,7 +6,9 @@ use crate::place::{Place, recover, settings};
 use crate::world::Random;
 use pagefold_engine::backup::{Stop, Until, copy_to_directory, copy_to_file};
 use pagefold_engine::btree::Direction as Way;
-use pagefold_engine::database::{Database, Isolation, OpenMode, ReadView, ScanRequest, Transaction, TransactionOptions};
+use pagefold_engine::database::{
+    Database, IndexChange, Isolation, OpenMode, ReadView, ScanRequest, TableChange, Transaction, TransactionOptions,
+};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::table_space::{Method, TableAttributes};
 use pagefold_engine::{Result, Silent};
@@ -57,7 +59,23 @@ fn work(t: &mut Transaction<'_>, model: &mut Model, random: &mut Random) -> Resu
             continue;
         };
         let table = t.table(name)?;
-        match random.below(20) {
+        match random.below(22) {
+            20 => {
+                let now = table.attributes().schema.columns()[1].name.clone();
+                let to = format!("text{}", random.below(1_000_000));
+                let renamed = TableChange::RenameColumn { column: now, to };
+                t.change_table(name, &[renamed, TableChange::Pctfree(random.below(50) as u8)])?;
+            }
+            // To a name that is free, if there is one.
+            21 => {
+                let Some(to) = NAMES.into_iter().find(|name| !model.contains_key(name)) else { continue };
+                t.change_table(name, &[TableChange::Rename(to.into())])?;
+                for key in ["n", "text"].iter().take(1 + usize::from(model[name].by_text)) {
+                    t.change_index(&format!("{name}_{key}"), &[IndexChange::Rename(format!("{to}_{key}"))])?;
+                }
+                let made = model.remove(name).unwrap_or_default();
+                model.insert(to, made);
+            }
             0 => {
                 t.drop_table(name)?;
                 model.remove(name);
