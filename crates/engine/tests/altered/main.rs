@@ -486,6 +486,35 @@ fn a_value_that_forbids_a_change_is_named() {
     }
 }
 
+/// A table without a primary key gets one, of columns that may not be NULL; it goes with a savepoint, and stays after a crash.
+#[test]
+fn a_primary_key_comes_later() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let shared: Arc<dyn Storage> = Arc::new(storage.clone());
+    let database = open(&shared, OpenMode::Create);
+    let columns = vec![Column::new("a", DataType::Integer, false), Column::new("b", DataType::Integer, true)];
+    let mut t = begin(&database, Isolation::ReadCommitted);
+    let table = t.create_table(TableAttributes::new("k", Schema::new(columns).unwrap())).unwrap();
+    t.insert(&table, &[ValueRef::Int(1), ValueRef::Int(2)]).unwrap();
+    t.commit().unwrap();
+    let key = |names: &[&str]| TableChange::PrimaryKey(names.iter().map(|name| (*name).to_owned()).collect());
+    let key_of = |t: &mut Transaction<'_>| t.table("k").unwrap().attributes().primary_key.clone();
+    let mut t = begin(&database, Isolation::ReadCommitted);
+    assert!(t.change_table("k", &[key(&["a", "b"])]).unwrap_err().to_string().contains("\"b\" may be NULL"));
+    let savepoint = t.savepoint();
+    t.change_table("k", &[key(&["a"])]).unwrap();
+    assert_eq!(key_of(&mut t), [0]);
+    t.roll_back_to(savepoint).unwrap();
+    assert!(key_of(&mut t).is_empty());
+    t.change_table("k", &[TableChange::SetNotNull("b".into()), key(&["b", "a"])]).unwrap();
+    assert!(t.change_table("k", &[key(&["a"])]).unwrap_err().to_string().contains("has a primary key"));
+    t.commit().unwrap();
+    let image: Arc<dyn Storage> = Arc::new(storage.crash_image(CrashPolicy::DropAll));
+    drop(database);
+    let database = open(&image, OpenMode::Write);
+    assert_eq!(key_of(&mut begin(&database, Isolation::ReadCommitted)), [1, 0]);
+}
+
 /// Names go from one to another in a transaction, and back with a savepoint; a handle of before is refused; who has an older snapshot goes on with the old names.
 #[test]
 fn names_change() {
