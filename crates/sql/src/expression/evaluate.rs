@@ -2,7 +2,7 @@
 
 use super::datum::Datum;
 use super::{Comparison, Env, Expr, SubqueryKind, arithmetic, cast, like};
-use crate::sequences::SequenceCall;
+use crate::sequences::{SequenceCall, SequenceRef};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Value, ValueRef};
 
@@ -63,26 +63,15 @@ impl Expr {
                 })?;
                 Some(exists)
             }
-            Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } if outer.is_empty() => {
-                let of = of.iter().map(|of| of.evaluate_ref(env)).collect::<SqlResult<Vec<_>>>()?;
-                let of: Vec<ValueRef<'_>> = of.iter().map(Datum::as_ref).collect();
-                env.subqueries.is_among(*number, &of)?.map(|found| found != *negated)
-            }
             Expr::Subquery { number, kind: SubqueryKind::In { of, negated }, outer } => {
-                let [of] = of.as_slice() else {
-                    return Err(SqlError::new("XX000", "a row of several values and a subquery that needs the row"));
-                };
-                let of = of.evaluate_ref(env)?;
-                quantified((*number, &outer_row(outer, env)?), of.as_ref(), Comparison::Equal, false, env)?.map(|found| found != *negated)
+                in_subquery((*number, outer), of, env)?.map(|found| found != *negated)
             }
-            Expr::Subquery { number, kind: kind @ SubqueryKind::Quantified { of, all, .. }, outer }
-                if outer.is_empty() && kind.is_membership() =>
-            {
-                env.subqueries.is_among(*number, &[of.evaluate_ref(env)?.as_ref()])?.map(|found| found != *all)
-            }
-            Expr::Subquery { number, kind: SubqueryKind::Quantified { of, comparison, all }, outer } => {
-                let of = of.evaluate_ref(env)?;
-                quantified((*number, &outer_row(outer, env)?), of.as_ref(), *comparison, *all, env)?
+            Expr::Subquery { number, kind: kind @ SubqueryKind::Quantified { of, comparison, all }, outer } => {
+                if outer.is_empty() && kind.is_membership() {
+                    is_among(*number, std::slice::from_ref(of), env)?.map(|found| found != *all)
+                } else {
+                    compared_with_subquery((*number, outer), of, (*comparison, *all), env)?
+                }
             }
             other => other.evaluate_ref(env)?.truth(),
         })
@@ -129,19 +118,7 @@ impl Expr {
                 arithmetic::apply(*operation, on, left.as_ref(), right.as_ref())
             }
             Expr::Call { function, arguments } => function.evaluate(arguments, env),
-            Expr::Sequence { call: SequenceCall::Set(sequence), arguments } => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(argument.evaluate(env)?);
-                }
-                match values.as_slice() {
-                    [Value::Int(number), is_given @ ..] if !is_given.contains(&Value::Null) => {
-                        env.subqueries.set_number(sequence, *number, is_given != [Value::Boolean(false)])?;
-                        Ok(Datum::Own(Value::Int(*number)))
-                    }
-                    _ => Ok(Datum::NULL),
-                }
-            }
+            Expr::Sequence { call: SequenceCall::Set(sequence), arguments } => set_number(sequence, arguments, env),
             Expr::Sequence { call, .. } => Ok(Datum::Own(Value::Int(env.subqueries.number(call)?))),
             Expr::Subquery { number, kind: SubqueryKind::Scalar, outer } => {
                 let mut found: Option<Value> = None;
@@ -155,6 +132,48 @@ impl Expr {
                 Ok(Datum::Own(found.unwrap_or(Value::Null)))
             }
         }
+    }
+}
+
+/// IN a subquery. This and what follows stand by themselves, as what recurses is to have few variables.
+#[inline(never)]
+fn in_subquery((number, outer): (usize, &[Expr]), of: &[Expr], env: &Env<'_>) -> SqlResult<Option<bool>> {
+    match of {
+        of if outer.is_empty() => is_among(number, of, env),
+        [of] => compared_with_subquery((number, outer), of, (Comparison::Equal, false), env),
+        _ => Err(SqlError::new("XX000", "a row of several values and a subquery that needs the row")),
+    }
+}
+
+#[inline(never)]
+fn compared_with_subquery(
+    (number, outer): (usize, &[Expr]),
+    of: &Expr,
+    (comparison, all): (Comparison, bool),
+    env: &Env<'_>,
+) -> SqlResult<Option<bool>> {
+    let of = of.evaluate_ref(env)?;
+    quantified((number, &outer_row(outer, env)?), of.as_ref(), comparison, all, env)
+}
+
+/// Is a row of values among those of a subquery that needs nothing of the row around it?
+#[inline(never)]
+fn is_among(number: usize, of: &[Expr], env: &Env<'_>) -> SqlResult<Option<bool>> {
+    let of = of.iter().map(|of| of.evaluate_ref(env)).collect::<SqlResult<Vec<_>>>()?;
+    let of: Vec<ValueRef<'_>> = of.iter().map(Datum::as_ref).collect();
+    env.subqueries.is_among(number, &of)
+}
+
+/// SETVAL
+#[inline(never)]
+fn set_number<'a>(sequence: &SequenceRef, arguments: &[Expr], env: &Env<'_>) -> SqlResult<Datum<'a>> {
+    let values = arguments.iter().map(|argument| argument.evaluate(env)).collect::<SqlResult<Vec<_>>>()?;
+    match values.as_slice() {
+        [Value::Int(number), is_given @ ..] if !is_given.contains(&Value::Null) => {
+            env.subqueries.set_number(sequence, *number, is_given != [Value::Boolean(false)])?;
+            Ok(Datum::Own(Value::Int(*number)))
+        }
+        _ => Ok(Datum::NULL),
     }
 }
 
