@@ -348,8 +348,9 @@ pub(crate) fn quoted_part(part: &str) -> String {
 
 /// The name of a relation or column as it can be written, whatever it is: in quotes where it would be read as something else.
 pub(crate) fn quoted_ident(name: &str) -> String {
-    let is_read_so = matches!(parse_expression(name), Ok(Expr::Identifier(ident)) if ident.quote_style.is_none());
-    if is_read_so && quoted_where_needed(name) == name { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    let written = quoted_part(name);
+    let is_read_so = || matches!(parse_expression(name), Ok(Expr::Identifier(_)));
+    if written != name || is_read_so() { written } else { format!("\"{name}\"") }
 }
 
 /// sqlparser tells the place at the end of its message.

@@ -214,15 +214,25 @@ impl Session {
 
     /// In a transaction of its own, which is taken back.
     fn look_defining(&mut self, look: impl FnOnce(&mut define::Defining<'_>) -> SqlResult<()>) -> SqlResult<()> {
-        let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
-        let run = Run {
+        let mut open = self.opened_apart();
+        let run = self.run_of(&open);
+        look(&mut define::Defining::new(&mut open.transaction, run))
+    }
+
+    /// A transaction beside that of the session.
+    fn opened_apart(&self) -> Open {
+        Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false)
+    }
+
+    /// What its statements are run with.
+    fn run_of(&self, open: &Open) -> Run<'_> {
+        Run {
             database: &self.database,
             now: open.now(open.began),
             memory: self.settings.work_mem,
             limits: self.limits(),
             drawn: &self.drawn,
-        };
-        look(&mut define::Defining::new(&mut open.transaction, run))
+        }
     }
 
     /// Has it neither a transaction nor anything that was set or prepared?

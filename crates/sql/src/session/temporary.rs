@@ -5,11 +5,9 @@
 use super::{Session, define};
 use crate::SqlResult;
 use crate::cursor::CursorStatement;
-use crate::execute::Run;
 use crate::parse::Syntax;
-use crate::session::transaction::Open;
 use crate::temporary::{Entered, PREFIX, Temporary};
-use pagefold_engine::database::{Transaction, TransactionOptions};
+use pagefold_engine::database::Transaction;
 use pagefold_format::catalog::DefinedKind;
 use sqlparser::ast::Statement as Node;
 use std::collections::HashSet;
@@ -41,14 +39,8 @@ impl Session {
 
     fn drop_schema_of_temporary(&mut self, schema: &str) -> SqlResult<()> {
         let _entered = Entered::new(Some(Temporary { schema: schema.into(), names: Arc::default() }));
-        let mut open = Open::new(&self.database, self.clock.as_ref(), &Arc::default(), TransactionOptions::default(), false);
-        let run = Run {
-            database: &self.database,
-            now: open.now(open.began),
-            memory: self.settings.work_mem,
-            limits: self.limits(),
-            drawn: &self.drawn,
-        };
+        let mut open = self.opened_apart();
+        let run = self.run_of(&open);
         match define::Defining::new(&mut open.transaction, run).drop_temporary(schema) {
             Ok(()) => self.settle(open),
             // What made them was taken back.
