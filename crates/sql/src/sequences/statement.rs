@@ -49,7 +49,11 @@ pub(crate) fn is_alter(tokens: &[TokenWithSpan]) -> bool {
     }
     let options = ["increment", "minvalue", "maxvalue", "no", "start", "cache", "cycle", "restart"];
     is(1, "table")
-        && (2..words.len()).any(|at| is(at, "restart") || is(at, "set") && options.iter().any(|option| is(at + 1, option)))
+        && (2..words.len()).any(|at| match () {
+            () if is(at, "set") => options.iter().any(|option| is(at + 1, option)),
+            // A column may have that name.
+            () => is(at, "restart") && !is(at - 1, "alter") && !is(at - 1, "column"),
+        })
         && (2..words.len()).filter(|at| is(*at, "alter")).count() == 1
 }
 
