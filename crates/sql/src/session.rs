@@ -40,6 +40,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug_span, field};
+pub(crate) use transaction::unix_micros;
 use transaction::{Open, no_savepoint, set_modes};
 use utility::Watcher;
 
@@ -301,7 +302,7 @@ impl Session {
         self.cancelled.store(false, Ordering::Relaxed);
         self.notices.clear();
         self.listed.begins(&statement.text, self.clock.monotonic());
-        self.statement_began = transaction::unix_micros(self.clock.as_ref());
+        self.statement_began = unix_micros(self.clock.as_ref());
         let span = debug_span!(target: "pagefold", "statement", text = statement.text(), rows = field::Empty, sqlstate = field::Empty);
         let given = span.in_scope(|| self.given(statement, params, text));
         match given {

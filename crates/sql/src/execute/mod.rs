@@ -272,6 +272,10 @@ impl Subqueries for Execution {
         self.database.set_number(sequence, number, is_given, &self.drawn)
     }
 
+    fn clock(&self) -> SqlResult<i64> {
+        Ok(crate::session::unix_micros(self.limits.clock.as_ref()))
+    }
+
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         self.given_back(|| self.visit_rows(number, outer, visit))
     }

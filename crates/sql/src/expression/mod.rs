@@ -232,6 +232,9 @@ pub(crate) trait Subqueries {
     /// The number of a sequence becomes this one; whether it is given already.
     fn set_number(&self, sequence: &crate::sequences::SequenceRef, number: i64, is_given: bool) -> crate::SqlResult<()>;
 
+    /// What the clock says now, in microseconds since 1970 UTC.
+    fn clock(&self) -> crate::SqlResult<i64>;
+
     /// Calls `visit` with the first value of each row of subquery `number`, run for this outer row, until it gives false.
     fn run(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> crate::SqlResult<bool>) -> crate::SqlResult<()>;
 

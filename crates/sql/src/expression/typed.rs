@@ -17,6 +17,10 @@ impl Subqueries for NoSubqueries {
         Err(SqlError::unsupported("a sequence here"))
     }
 
+    fn clock(&self) -> SqlResult<i64> {
+        Err(SqlError::unsupported("a look at the clock here"))
+    }
+
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         Err(SqlError::unsupported("a subquery here"))
     }

@@ -16,6 +16,7 @@ use crate::settings::text_of;
 use crate::{Database, SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::Isolation;
+use pagefold_io::Clock;
 use pagefold_types::{DataType, Value, ValueRef};
 use sqlparser::ast::{self, Statement as Node};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Session {
             open.settle_cursors(limits)?;
         }
         if let (Action::Point(point), None) = (&planned.action, observed) {
-            let outside = Outside(&self.database, &self.drawn);
+            let outside = Outside(&self.database, &self.drawn, self.clock.as_ref());
             let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             if let Some(row) = crate::execute::point(point, &mut open.transaction, &env)? {
                 return Ok(Ran::Row { planned, row });
@@ -89,7 +90,7 @@ impl Session {
             && open.transaction.isolation() == Isolation::ReadCommitted
         {
             limits.check()?;
-            let outside = Outside(&self.database, &self.drawn);
+            let outside = Outside(&self.database, &self.drawn, self.clock.as_ref());
             let env = Env { row: &[], outer: &[], params: &params, now: open.now(self.statement_began), subqueries: &outside };
             direct::insert(direct, plan, &mut open.transaction, &env)?;
             return Ok(Ran::Changed { planned, changed: change::Changed { rows: 1, ..change::Changed::default() } });
@@ -303,7 +304,7 @@ fn explain_options(options: &[ast::UtilityOption]) -> SqlResult<bool> {
 }
 
 /// What expressions ask for that stand in no plan with subqueries.
-struct Outside<'d>(&'d Database, &'d Drawn);
+struct Outside<'d>(&'d Database, &'d Drawn, &'d dyn Clock);
 
 impl Subqueries for Outside<'_> {
     fn number(&self, call: &SequenceCall) -> SqlResult<i64> {
@@ -312,6 +313,10 @@ impl Subqueries for Outside<'_> {
 
     fn set_number(&self, sequence: &SequenceRef, number: i64, is_given: bool) -> SqlResult<()> {
         self.0.set_number(sequence, number, is_given, self.1)
+    }
+
+    fn clock(&self) -> SqlResult<i64> {
+        Ok(super::unix_micros(self.2))
     }
 
     fn run(&self, _: usize, _: &[Value], _: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {

@@ -40,7 +40,7 @@ pub(crate) struct Open {
 }
 
 /// Microseconds since 1970.
-pub(super) fn unix_micros(clock: &dyn Clock) -> i64 {
+pub(crate) fn unix_micros(clock: &dyn Clock) -> i64 {
     i64::try_from(clock.unix_time().as_micros()).unwrap_or(i64::MAX)
 }
 

@@ -5,7 +5,6 @@ use crate::expression::calendar::{self, Field};
 use crate::expression::datum::Datum;
 use crate::expression::{Env, Expr, ParamTypes, Typed, cast, decimal, interval, make, types};
 use crate::{SqlError, SqlResult};
-use pagefold_io::{Clock, OsClock};
 use pagefold_types::{DataType, Interval, TimeUnit, Value, ValueRef};
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -22,8 +21,8 @@ fn moment_of_statement<'a>(_: &Function, _: &'a [Expr], env: &'a Env<'a>) -> Sql
     Ok(Datum::from_int(env.now.statement))
 }
 
-fn moment_of_clock<'a>(_: &Function, _: &'a [Expr], _: &'a Env<'a>) -> SqlResult<Datum<'a>> {
-    Ok(Datum::from_int(i64::try_from(OsClock.unix_time().as_micros()).unwrap_or(i64::MAX)))
+fn moment_of_clock<'a>(_: &Function, _: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    env.subqueries.clock().map(Datum::from_int)
 }
 
 /// now() and its likes, with the type that each has.
@@ -260,7 +259,7 @@ fn ahead(zone: &str) -> SqlResult<i64> {
     if !is_utc || name.is_empty() {
         return Err(unknown());
     }
-    if offset.is_empty() || ["etc/utc"].contains(&name) {
+    if offset.is_empty() {
         return Ok(0);
     }
     let (sign, digits) = match offset.as_bytes()[0] {

@@ -327,6 +327,10 @@ impl Subqueries for Fixed {
         Err(SqlError::new("XX000", "no sequence"))
     }
 
+    fn clock(&self) -> SqlResult<i64> {
+        Err(SqlError::new("XX000", "no clock"))
+    }
+
     fn run(&self, number: usize, _: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         let rows = self.0.get(number).ok_or_else(|| SqlError::new("XX000", "no such subquery"))?;
         for value in rows {
