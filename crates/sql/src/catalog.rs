@@ -207,11 +207,9 @@ impl TableRef {
         self.first().indexes.len()
     }
 
+    /// Of a table that is divided, over all its parts.
     pub(crate) fn is_unique(&self, index: usize) -> bool {
-        let attributes = self.first().indexes[index].attributes();
-        // Of a table that is divided, keys are unique within each part; those with the columns of the ranges as a whole.
-        attributes.unique
-            && self.whole.as_ref().is_none_or(|whole| whole.columns().iter().all(|c| attributes.columns.iter().any(|(own, _)| own == c)))
+        self.first().indexes[index].attributes().unique
     }
 
     /// Has a column another value in each row?

@@ -4,7 +4,7 @@ use crate::load::table_schema;
 use crate::partitions::Tables;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::btree::Direction as CursorDirection;
-use pagefold_engine::database::{Database, Part, PartOrder, PartitionedTable, ReadView, ScanRequest, TransactionOptions};
+use pagefold_engine::database::{Database, Isolation, Part, PartOrder, PartitionedTable, ReadView, ScanRequest, TransactionOptions};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{BatchValues, ColumnBatch, Table};
 use pagefold_interchange::{BatchBuilder, ColumnSlice, ColumnValues, InterchangeError, Sink, TableSchema};
@@ -289,12 +289,18 @@ pub fn get(database: &Database, table: &str, key: &[String]) -> Result<Option<Ve
         values.push(text::parse(word, &column.data_type).map_err(|e| Error::Usage(format!("column \"{}\": {e}", column.name)))?);
     }
     let refs: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    let Some(place) = tables.place_of_key(&refs)? else { return Ok(None) };
-    let table = tables.table(place)?;
-    let index = primary_key_index(table)?;
-    index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
-    let mut transaction = database.begin(TransactionOptions { read_only: true, ..TransactionOptions::default() });
-    Ok(transaction.get(table, &index, &refs, |_, record| table.values(record))?.transpose()?)
+    // One snapshot: a row that goes from one partition to another meanwhile is in one of them.
+    let isolation = Isolation::RepeatableRead;
+    let mut transaction = database.begin(TransactionOptions { read_only: true, isolation, ..TransactionOptions::default() });
+    for place in tables.places_of_key(&refs)? {
+        let table = tables.table(place)?;
+        let index = primary_key_index(table)?;
+        index.key_layout().encode(&refs, &mut Vec::new()).map_err(|e| Error::Usage(e.to_string()))?;
+        if let Some(row) = transaction.get(table, &index, &refs, |_, record| table.values(record))? {
+            return Ok(Some(row?));
+        }
+    }
+    Ok(None)
 }
 
 /// The index of a table's primary key, to find rows by.

@@ -13,7 +13,7 @@ use crate::{Error, Progress, Result, Unit};
 use pagefold_engine::database::{Database, Transaction, TransactionOptions};
 use pagefold_engine::table_space::Table;
 use pagefold_interchange::{Inputs, InterchangeError, OpenSource, Packer, Source, TableSchema};
-use pagefold_types::{Column, ColumnValue, DataType, PackedRow, RowLayout, Schema, Value, ValueRef};
+use pagefold_types::{Column, ColumnValue, DataType, PackedRow, Rid, RowLayout, Schema, Value, ValueRef};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -215,17 +215,26 @@ impl<'d> Target<'d> {
 
     fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {
         let key: Vec<ValueRef<'_>> = self.first().attributes().primary_key.iter().map(|column| row[*column]).collect();
-        // Its key has the columns by which the table is divided: who is there with this key is in the same partition.
         let place = self.tables.place_of(row, &mut Vec::new())?;
-        let table = self.tables.table(place)?;
-        let index = &primary_key_index(table)?;
-        let found = transaction.find(table, index, &key)?;
-        let before = found.first().map(|rid| transaction.row(table, *rid).map(|row| (*rid, row))).transpose()?;
-        let Some((rid, Some(before))) = before else {
-            transaction.insert(table, row)?;
+        let found = self.find_row(transaction, place, &key)?;
+        let Some((at, rid)) = found else {
+            transaction.insert(self.tables.table(place)?, row)?;
             report.inserted += 1;
             return Ok(());
         };
+        let table = self.tables.table(at)?;
+        let Some(before) = transaction.row(table, rid)? else {
+            transaction.insert(self.tables.table(place)?, row)?;
+            report.inserted += 1;
+            return Ok(());
+        };
+        if at != place {
+            // It belongs in another partition now.
+            transaction.delete(table, rid)?;
+            transaction.insert(self.tables.table(place)?, row)?;
+            report.updated += 1;
+            return Ok(());
+        }
         let both = row.iter().zip(&before).enumerate();
         let changes: Vec<(usize, ValueRef<'_>)> =
             both.filter(|(_, (new, old))| !is_same(**new, old.as_ref())).map(|(i, (new, _))| (i, *new)).collect();
@@ -242,18 +251,35 @@ impl<'d> Target<'d> {
     }
 
     fn delete(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, key: &[ValueRef<'_>]) -> Result<()> {
-        let Some(place) = self.tables.place_of_key(key)? else {
-            report.not_found += 1;
-            return Ok(());
-        };
-        let table = self.tables.table(place)?;
-        let index = &primary_key_index(table)?;
-        let found = transaction.find(table, index, key)?;
-        match found.first() {
-            Some(rid) if transaction.delete(table, *rid)? => report.deleted += 1,
+        match self.find_key(transaction, key)? {
+            Some((at, rid)) if transaction.delete(self.tables.table(at)?, rid)? => report.deleted += 1,
             _ => report.not_found += 1,
         }
         Ok(())
+    }
+
+    /// The row with a key of the primary key: the number of its table, its RID. The row that is to have the key belongs in `place`.
+    fn find_row(&self, transaction: &mut Transaction<'_>, place: usize, key: &[ValueRef<'_>]) -> Result<Option<(usize, Rid)>> {
+        // Nearly always it stays where it is.
+        match self.find_in(transaction, place, key)? {
+            Some(rid) => Ok(Some((place, rid))),
+            None => self.find_key(transaction, key),
+        }
+    }
+
+    fn find_key(&self, transaction: &mut Transaction<'_>, key: &[ValueRef<'_>]) -> Result<Option<(usize, Rid)>> {
+        for at in self.tables.places_of_key(key)? {
+            if let Some(rid) = self.find_in(transaction, at, key)? {
+                return Ok(Some((at, rid)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_in(&self, transaction: &mut Transaction<'_>, at: usize, key: &[ValueRef<'_>]) -> Result<Option<Rid>> {
+        let table = self.tables.table(at)?;
+        let index = primary_key_index(table)?;
+        Ok(transaction.find(table, &index, key)?.first().copied())
     }
 }
 

@@ -118,6 +118,16 @@ pub fn recover_tables(
         let gone: Vec<String> = dropped.indexes.iter().filter(|index| !is_there(index)).cloned().collect();
         report.gone_indexes.extend(gone);
     }
+    // Where keys are unique over all partitions, others may have those of the rows that come back.
+    let mut wholes: Vec<&str> = tables.iter().map(|name| split_partition_name(name).map_or(name.as_str(), |(whole, _)| whole)).collect();
+    wholes.sort_unstable();
+    wholes.dedup();
+    for name in wholes {
+        match change.lock_partitioned_table(name) {
+            Err(pagefold_engine::Error::Unknown { .. }) => {}
+            whole => change.check_all_keys(&*whole?, progress)?,
+        }
+    }
     change.commit()?;
     Ok(report)
 }

@@ -34,6 +34,31 @@ impl<'a> BTree<'a> {
         Ok(LeafView::new(&page).lower_bound_rid(key, rid).1)
     }
 
+    /// May there be an entry with this key? It is asked whether it lies between the first and the last one that there were, or have come since.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub(crate) fn may_have(&self, key: &[u8]) -> Result<bool> {
+        self.index.key_bounds.may_have(key, || self.ends())
+    }
+
+    /// The same of a range of keys.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub(crate) fn may_have_in(&self, range: &KeyRange) -> Result<bool> {
+        self.index.key_bounds.may_have_in(range, || self.ends())
+    }
+
+    /// The first key and the last one.
+    ///
+    /// # Errors
+    /// When a page is damaged or cannot be read.
+    pub(crate) fn ends(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let end = |direction| Ok::<_, crate::Error>(self.all(direction).next()?.map(|(key, _)| key.to_vec()));
+        Ok(end(Direction::Forward)?.zip(end(Direction::Backward)?))
+    }
+
     /// Entries of a range of keys, in key order or backward.
     #[must_use]
     pub fn range(&self, range: KeyRange, direction: Direction) -> Cursor<'a> {

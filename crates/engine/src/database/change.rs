@@ -56,6 +56,11 @@ impl<'a> Change<'a> {
         self.database
     }
 
+    /// Its number as a transaction.
+    pub(super) fn transaction_id(&self) -> u64 {
+        self.state.id()
+    }
+
     /// Does something to the set of tables and indexes, or nothing if it fails.
     pub(super) fn define<R>(&mut self, define: impl FnOnce(&mut Defining, Definer<'_>) -> Result<R>) -> Result<R> {
         self.database.core.check_writable()?;
@@ -254,7 +259,7 @@ impl<'a> Change<'a> {
 
     /// Locks tables as a whole that others change, all at once: for moments, with pauses in which all go on. Before each of them `prepare` is called, and what others have logged is made durable, so
     /// that the commit, for which they wait, has little to wait for.
-    fn drain(
+    pub(super) fn drain(
         &self,
         tables: &[Arc<Table>],
         patience: Option<Duration>,
@@ -284,15 +289,30 @@ impl<'a> Change<'a> {
         for (at, table) in tables.iter().enumerate() {
             let left = end.saturating_sub(OsClock.monotonic()).min(timeout);
             if let Err(error) = locks.lock_whole(id, table.object_id, Mode::Exclusive, left) {
-                for locked in &tables[..at] {
-                    locks.release_wholly(id, Resource::Object(locked.object_id));
-                    // Nobody gets it as a whole for long: who would alter it is refused while it is built anew.
-                    locks.lock_within(id, locked.object_id, self.lock_timeout)?;
-                }
+                self.stop_locking(&tables[..at])?;
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    fn stop_locking(&self, tables: &[Arc<Table>]) -> std::result::Result<(), LockError> {
+        let (locks, id) = (&self.database.core.locks, self.state.id());
+        tables.iter().try_for_each(|table| {
+            locks.release_wholly(id, Resource::Object(table.object_id));
+            // Nobody gets it as a whole for long: who would alter it is refused while it is built anew.
+            locks.lock_within(id, table.object_id, self.lock_timeout)
+        })
+    }
+
+    /// Nobody else gives a row a key that is unique over all partitions of a table, until the end of the change.
+    pub(super) fn lock_keys_of_all(&self, whole: u32) -> Result<()> {
+        Ok(self.database.core.locks.lock_whole(self.state.id(), whole, Mode::Exclusive, self.lock_timeout)?)
+    }
+
+    /// Others change tables again that were locked as a whole.
+    pub(super) fn stop_draining(&self, tables: &[Arc<Table>]) -> Result<()> {
+        Ok(self.stop_locking(tables)?)
     }
 
     /// Lets all go on, for [`PAUSE`] or until those who have changed something in the tables have ended.

@@ -4,14 +4,17 @@
 
 use super::change::Change;
 use super::defining::Defining;
+use super::keys_of_partitions::check_unique;
 use super::partitioned::PartitionSpec;
 use super::table_build::TableBuild;
+use super::transaction::{Share, spans};
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Table, TableAttributes};
-use crate::{Error, Result};
+use crate::{Error, Progress, Result};
 use pagefold_types::KeyRange;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Change<'_> {
     /// A partitioned table and its partitions, in the order of their keys, which are to be filled.
@@ -99,6 +102,57 @@ impl Change<'_> {
                     .is_ok_and(|index| (&index.attributes().columns, index.attributes().unique) == (&attributes.columns, attributes.unique))
             };
             Ok(whole.partitions().iter().filter(lacks).cloned().collect())
+        })
+    }
+
+    /// Refuses a key of a unique index that rows of two partitions have. Where each partition has had its share of the index before, who has changed rows since before that is waited for, with moments
+    /// in which nobody else changes any; who comes later looks himself. Where this change has made some of them, nobody else gives a key to a row until it ends.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateKey`]; [`Error::Lock`] when others do not end in time; [`Error::Interrupted`].
+    pub fn check_keys_of_all(
+        &mut self,
+        whole: &PartitionedTable,
+        index: &str,
+        patience: Option<Duration>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let shares = self.shares_of(whole, index)?;
+        let Some(number) = shares.first().and_then(|share| spans(&share.table, &share.index)) else { return Ok(()) };
+        let is_live = |share: &&Share| !share.table.lifetime.is_staged();
+        let live: Vec<Arc<Table>> = shares.iter().filter(is_live).map(|share| Arc::clone(&share.table)).collect();
+        if live.len() == shares.len() {
+            self.define(|_, by| live.iter().try_for_each(|table| by.lock_within_live_table(table.name()).map(drop)))?;
+            self.drain(&live, patience, progress, || Ok(()))?;
+        } else if !live.is_empty() {
+            self.lock_keys_of_all(number)?;
+        }
+        let snapshot = self.database().core.transactions.snapshot(self.transaction_id());
+        if live.len() == shares.len() {
+            self.stop_draining(&live)?;
+        }
+        check_unique(&shares, &snapshot, progress)
+    }
+
+    /// The same of all unique indexes of a table of which this change has made partitions.
+    ///
+    /// # Errors
+    /// As [`Self::check_keys_of_all`].
+    pub fn check_all_keys(&mut self, whole: &PartitionedTable, progress: &dyn Progress) -> Result<()> {
+        let names = self.define(|defining, by| Ok(defining.partitioned_indexes(by.database, whole)))?;
+        names.iter().try_for_each(|name| self.check_keys_of_all(whole, name, None, progress))
+    }
+
+    /// What the partitions of a table have of an index of it, as this change has them.
+    fn shares_of(&mut self, whole: &PartitionedTable, index: &str) -> Result<Vec<Share>> {
+        self.define(|defining, by| {
+            let share = |partition: &RangePartition| {
+                let table = defining.table_of(by.database, partition)?;
+                let name = PartitionedTable::index_name(index, partition);
+                let found = defining.index(&name).cloned().map_or_else(|| by.database.index(&name), Ok)?;
+                Ok(Share { table, index: found })
+            };
+            whole.partitions().iter().map(share).collect()
         })
     }
 

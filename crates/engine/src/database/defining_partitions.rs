@@ -4,7 +4,7 @@
 //! - while partitions come or go, or an index of all of them does, the name of the partitioned table is locked: one transaction at a time;
 //! - a partitioned table has at least one partition, and all have the same columns and the same primary key;
 //! - what is said of a partitioned table in notes is said of each of its partitions, whenever that comes;
-//! - a unique index of a partitioned table has the columns by which that is divided: so a key is in one partition only;
+//! - keys of a unique index are unique over all partitions: as a key is in one partition only if it has the columns by which the table is divided, and else as whoever gives it to a row looks in all;
 //! - what a partition has of an index of the whole goes with that, or with the partition.
 
 use super::defining::{Definer, Defining};
@@ -303,22 +303,13 @@ impl Defining {
     /// The name of an index of all partitions; its indexes are made by themselves.
     ///
     /// # Errors
-    /// When the name is taken, or the index is unique and lacks a column of the ranges.
+    /// When the name is taken.
     pub(super) fn create_partitioned_index(
         &mut self,
         by: Definer<'_>,
         table: &PartitionedTable,
         attributes: &IndexAttributes,
     ) -> Result<()> {
-        let has = |column: &usize| attributes.columns.iter().any(|(own, _)| own == column);
-        if let Some(missing) = table.columns().iter().find(|column| attributes.unique && !has(column)) {
-            let name = &table.schema().columns()[*missing].name;
-            return Err(Error::Parameter(format!(
-                "unique index \"{}\" lacks column \"{name}\", by which {} is divided",
-                attributes.name,
-                table.object()
-            )));
-        }
         let mut notes = attributes.notes.clone();
         notes.set_partitioned_table(table.object_id()).map_err(|e| Error::Parameter(e.to_string()))?;
         self.create_other(by, DefinedKind::PartitionedIndex, &attributes.name, notes).map(drop)

@@ -11,6 +11,7 @@ mod defining_partitions;
 mod definitions;
 mod former;
 mod index_build;
+mod keys_of_partitions;
 mod leftovers;
 mod live;
 mod load;

@@ -3,6 +3,7 @@
 mod attributes;
 mod build;
 mod entry_queue;
+mod key_bounds;
 mod key_recorder;
 mod known_keys;
 mod space;

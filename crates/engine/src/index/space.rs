@@ -1,6 +1,7 @@
 //! An index space: one index, its attributes, its data set.
 
 use super::attributes::IndexAttributes;
+use super::key_bounds::KeyBounds;
 use super::key_recorder::KeyRecorder;
 use super::known_keys::KnownKeys;
 use crate::core::{Core, Lifetime};
@@ -46,6 +47,7 @@ pub struct Index {
 #[derive(Debug)]
 pub struct IndexBody {
     pub(crate) known_keys: KnownKeys,
+    pub(crate) key_bounds: KeyBounds,
     /// Made when its keys are first recorded.
     recorder: OnceLock<Box<KeyRecorder>>,
     /// Nothing of its data set is read or written any more. Once so, it stays so.
@@ -94,7 +96,12 @@ impl Index {
         attributes: IndexAttributes,
         data_set: Arc<DataSet>,
     ) -> Index {
-        let body = IndexBody { known_keys: KnownKeys::default(), recorder: OnceLock::new(), damage: OnceLock::new() };
+        let body = IndexBody {
+            known_keys: KnownKeys::default(),
+            key_bounds: KeyBounds::default(),
+            recorder: OnceLock::new(),
+            damage: OnceLock::new(),
+        };
         let key_layout = attributes.key_layout(schema);
         let lifetime = Lifetime::default();
         let notes = RwLock::new(Arc::new(attributes.notes.clone()));

@@ -305,10 +305,6 @@ impl Defining<'_> {
             None => Some(self.transaction.create_table(attributes).map_err(|error| taken(error, &said.name))?),
             Some(division) => {
                 let columns = division.columns.iter().map(|name| said.column(name)).collect::<SqlResult<Vec<usize>>>()?;
-                if let Some((name, _)) = keys.iter().find(|(_, key)| columns.iter().any(|column| !key.contains(column))) {
-                    let message = format!("the key \"{name}\" of a partitioned table must have all columns by which it is divided");
-                    return Err(SqlError::new("0A000", message));
-                }
                 let partitions = self.partitions(division, &attributes, &columns)?;
                 let made = self.transaction.create_partitioned_table(&attributes, &columns, &partitions);
                 made.map_err(|error| taken(error, &said.name))?;

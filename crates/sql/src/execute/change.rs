@@ -21,6 +21,7 @@ use pagefold_engine::Error;
 use pagefold_engine::database::{Insertion, LockWait, Locked, RowLock, Transaction};
 use pagefold_types::{Rid, Value, ValueRef};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What a statement has done.
 #[derive(Debug, Default)]
@@ -286,8 +287,7 @@ fn insert_or(
 ) -> SqlResult<Option<(bool, Tuple)>> {
     let table = &plan.table;
     let values: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
-    let number = table.part_of(&values)?;
-    let part = &table.parts[number];
+    let place = table.part_of(&values)?;
     // The index that was named is asked first: rows of others count only where it has none.
     let named = match conflict.index {
         None => None,
@@ -296,20 +296,21 @@ fn insert_or(
             let key: Vec<ValueRef<'_>> = columns.iter().map(|(column, _)| values[*column]).collect();
             match key.iter().any(ValueRef::is_null) {
                 true => None,
-                false => transaction.get(&part.table, &part.indexes[own], &key, |rid, _| rid)?,
+                false => row_with_key(table, transaction, (own, place), &key)?,
             }
         }
     };
-    let rid = match named {
-        Some(rid) if transaction.lock(&part.table, rid)? => rid,
+    let (number, rid) = match named {
+        Some((number, rid)) if transaction.lock(&table.parts[number].table, rid)? => (number, rid),
         // It has gone meanwhile.
         Some(_) => return Ok(None),
         None => {
+            let part = &table.parts[place];
             let taken = transaction.insert_unless_taken(&part.table, &values).map_err(|error| of_key(error, table))?;
             match taken {
                 Insertion::Inserted(rid) => {
                     is_let_in(table, &plan.rules, &context.env(&row))?;
-                    touched.insert((number, rid.to_u64()));
+                    touched.insert((place, rid.to_u64()));
                     keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
                 }
@@ -320,10 +321,18 @@ fn insert_or(
                     keeper.came(transaction, context.execution, 0, None, &row)?;
                     return Ok(Some((true, row)));
                 }
-                Insertion::Taken { rid, .. } => rid,
+                Insertion::Taken { rid, elsewhere: None, .. } => (place, rid),
+                Insertion::Taken { rid, elsewhere: Some(other), .. } => {
+                    match table.parts.iter().position(|part| Arc::ptr_eq(&part.table, &other)) {
+                        Some(number) => (number, rid),
+                        // It came, or was written anew, since the statement found its table.
+                        None => return Err(Error::Conflict { object: other.name().into(), rid }.into()),
+                    }
+                }
             }
         }
     };
+    let part = &table.parts[number];
     if conflict.update.is_some() && touched.contains(&(number, rid.to_u64())) {
         let error = SqlError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time");
         return Err(
@@ -361,6 +370,24 @@ fn insert_or(
     keeper.came(transaction, context.execution, 0, (!moves).then_some(&old[..]), &new)?;
     keeper.went(context.execution, 0, &old, Some(&new))?;
     Ok(Some((true, new)))
+}
+
+/// The row with a key of a unique index, and the part that has it. `place`: where a new row with this key belongs.
+fn row_with_key(
+    table: &TableRef,
+    transaction: &mut Transaction<'static>,
+    (index, place): (usize, usize),
+    key: &[ValueRef<'_>],
+) -> SqlResult<Option<(usize, Rid)>> {
+    let is_of_one = table.range_columns().iter().all(|column| table.index_columns(index).iter().any(|(own, _)| own == column));
+    let others = (0..table.parts.len()).filter(|at| *at != place && !is_of_one);
+    for at in std::iter::once(place).chain(others) {
+        let part = &table.parts[at];
+        if let Some(rid) = transaction.get(&part.table, &part.indexes[index], key, |rid, _| rid)? {
+            return Ok(Some((at, rid)));
+        }
+    }
+    Ok(None)
 }
 
 /// Columns that change: those that are assigned, and generated ones.

@@ -388,10 +388,14 @@ fn look(
     for (column, value) in key.referred.iter().zip(values) {
         row[*column] = value.as_ref();
     }
-    let part = &parent.parts[parent.part_of(&row)?];
     let (index, order) = &key.unique;
     let ordered: Vec<ValueRef<'_>> = order.iter().map(|at| values[*at].as_ref()).collect();
-    Ok(transaction.lock_reference(&part.table, &part.indexes[*index], &ordered, &name, lock)?)
+    let all = (0..parent.parts.len()).collect();
+    // Else the key does not say which partition has it.
+    let says = parent.range_columns().iter().all(|column| key.referred.contains(column));
+    let places: Vec<usize> = if says { vec![parent.part_of(&row)?] } else { all };
+    let places: Vec<_> = places.iter().map(|at| (&*parent.parts[*at].table, &*parent.parts[*at].indexes[*index])).collect();
+    Ok(transaction.lock_reference(&places, &ordered, &name, lock)?)
 }
 
 /// Shows the rows that refer to a key: part and RID.

@@ -122,6 +122,11 @@ impl Scan {
             Access::Unique { index, .. } => {
                 let of = &part.indexes[*index];
                 let (ranges, condition) = ranges(self.asked.as_ref(), of);
+                // One of many parts has the key.
+                if self.plan.table.is_divided() && !view.may_have(of, &ranges)? {
+                    self.rows = RowsOf::None;
+                    return Ok(true);
+                }
                 let forward = pagefold_engine::btree::Direction::Forward;
                 RowsOf::batches(view.ranges(&part.table, of, ranges, forward, &request(condition))?)
             }

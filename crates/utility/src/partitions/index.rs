@@ -7,7 +7,7 @@
 
 use super::each;
 use crate::drop::DropReport;
-use crate::index_build::{IndexReport, build_index};
+use crate::index_build::{IndexReport, build_index, stopped};
 use crate::reorg::{ReorgReport, reorg_one};
 use crate::{Error, IndexOptions, Progress, ReorgOptions, Result, Setting};
 use pagefold_engine::Error as EngineError;
@@ -31,12 +31,14 @@ pub(crate) fn create_partitioned_index(
         let mut change = database.change();
         let lacking = change.complete_partitioned_index(whole.name(), attributes)?;
         if lacking.is_empty() {
+            let whole = change.lock_partitioned_table(whole.name())?;
+            change.check_keys_of_all(&whole, &attributes.name, Some(options.patience), progress).map_err(stopped)?;
             change.commit()?;
             return Ok(None);
         }
         Ok(Some(lacking))
     };
-    while let Some(lacking) = lacking()? {
+    while let Some(lacking) = lacking().map_err(|error| without(database, &made, error))? {
         let build = |partition: &RangePartition, progress: &dyn Progress| {
             let own = IndexAttributes { name: PartitionedTable::index_name(&attributes.name, partition), ..attributes.clone() };
             let name = own.name.clone();

@@ -8,7 +8,7 @@
 use crate::access::like_index;
 use crate::error::no_thread;
 use crate::estimate::choose_for_load;
-use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::index_build::{KeyCollector, KeyCollectors, stopped};
 use crate::kept::{KeptIndexes, kept_notes};
 use crate::load::{LoadReport, attributes_of, find_twice, key_index, primary_key, table_schema, train_dictionary, wide_row};
 use crate::load_threads::with_batches;
@@ -68,6 +68,9 @@ pub(crate) fn load_partitioned(
         other => other.placed(source),
     })?;
     progress.finish();
+    if let Some(whole) = &tables.whole {
+        change.check_all_keys(whole, progress).map_err(stopped)?;
+    }
     tables.usable().for_each(|table| report.note_table(table));
     change.commit()?;
     Ok(report)

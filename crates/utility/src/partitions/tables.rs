@@ -113,14 +113,14 @@ impl<'d> Tables<'d> {
         Ok(whole.find_for(key)?)
     }
 
-    /// Where the row with these values of the primary key is, if there can be one.
-    pub(crate) fn place_of_key(&self, values: &[ValueRef<'_>]) -> Result<Option<usize>> {
-        let Some(whole) = &self.whole else { return Ok(Some(0)) };
+    /// Where the row with these values of the primary key may be. All of them where the key lacks a column by which the table is divided.
+    pub(crate) fn places_of_key(&self, values: &[ValueRef<'_>]) -> Result<Vec<usize>> {
+        let Some(whole) = &self.whole else { return Ok(vec![0]) };
         let columns: Vec<(usize, Direction)> = whole.primary_key().iter().map(|column| (*column, Direction::Ascending)).collect();
-        match whole.key_from(&columns, values)? {
-            Some(key) => Ok(whole.find(&key)),
-            None => Err(Error::Data(format!("the primary key of \"{}\" lacks a column by which it is divided", self.name()))),
-        }
+        Ok(match whole.key_from(&columns, values)? {
+            Some(key) => whole.find(&key).into_iter().collect(),
+            None => (0..self.len()).collect(),
+        })
     }
 
     /// Where a packed row goes.

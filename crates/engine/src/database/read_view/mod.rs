@@ -117,6 +117,25 @@ impl ReadView {
         }
     }
 
+    /// May an index have keys in these ranges? Asked without a look at its pages, so that partitions are left out which have none. Under SERIALIZABLE it always may: that there is none is
+    /// something read.
+    ///
+    /// # Errors
+    /// When nothing more is to be read, or a page is damaged.
+    pub fn may_have(&self, index: &Index, ranges: &[KeyRange]) -> Result<bool> {
+        self.check()?;
+        index.check_usable()?;
+        if self.0.read.is_some() {
+            return Ok(true);
+        }
+        for range in ranges {
+            if index.tree().may_have_in(range)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The rows of a table, in page order.
     ///
     /// # Errors

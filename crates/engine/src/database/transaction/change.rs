@@ -30,6 +30,8 @@ pub enum Insertion {
         index: Arc<Index>,
         /// The row that has the key.
         rid: Rid,
+        /// The partition that has it, where that is another one.
+        elsewhere: Option<Arc<Table>>,
     },
 }
 
@@ -59,10 +61,15 @@ impl Transaction<'_> {
                 key.clear();
                 let encoded = index.key_layout().encode_from_values(values, &mut key);
                 encoded.map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
-                if !index.has_null(&key)
-                    && let Some(rid) = t.row_with_key(table, index, &key, None)?
-                {
-                    return Ok(Insertion::Taken { index: Arc::clone(index), rid });
+                if index.has_null(&key) {
+                    continue;
+                }
+                let taken = |rid, elsewhere| Ok(Insertion::Taken { index: Arc::clone(index), rid, elsewhere });
+                if let Some(rid) = t.row_with_key(table, index, &key, None)? {
+                    return taken(rid, None);
+                }
+                if let Some((partition, rid)) = t.taker_elsewhere(table, index, &key)? {
+                    return taken(rid, Some(partition));
                 }
             }
             t.insert_row(table, values, Some(&indexes)).map(Insertion::Inserted)
@@ -248,7 +255,10 @@ impl Transaction<'_> {
         if !index.attributes().unique || index.has_null(key) {
             return self.insert_entry(index, key, rid);
         }
-        self.ask_for_key(index, key)?;
+        self.ask_for_key(table, index, key)?;
+        if self.taker_elsewhere(table, index, key)?.is_some() {
+            return Err(index.duplicate(key));
+        }
         let has_note = self.known_keys.row(index.object_id, key).is_some() || index.known_keys.note(key).is_some();
         // Nearly always the index has no entry of the key, and one descent finds that out and adds it.
         if !has_note && index.tree().insert_by(By::Transaction(&self.state), key, rid, Unless::Key)? {
@@ -261,7 +271,8 @@ impl Transaction<'_> {
     }
 
     /// Locks a key of a unique index: whether it is free is to be looked at.
-    pub(super) fn ask_for_key(&mut self, index: &Index, key: &[u8]) -> Result<()> {
+    pub(super) fn ask_for_key(&mut self, table: &Table, index: &Index, key: &[u8]) -> Result<()> {
+        self.lock_key_of_all(table, index, key)?;
         self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
         // That the key is free is something read: whoever takes it and is not seen has to come later.
         match self.serializable() {
@@ -273,8 +284,8 @@ impl Transaction<'_> {
     }
 
     /// The living row other than `own` that has a key of a unique index, if there is one: it is locked then, and so is the key.
-    fn row_with_key(&mut self, table: &Table, index: &Index, key: &[u8], own: Option<Rid>) -> Result<Option<Rid>> {
-        self.ask_for_key(index, key)?;
+    pub(super) fn row_with_key(&mut self, table: &Table, index: &Index, key: &[u8], own: Option<Rid>) -> Result<Option<Rid>> {
+        self.ask_for_key(table, index, key)?;
         let mut now = None;
         if let Some(row) = self.known_row(index, key) {
             return match row.filter(|row| Some(*row) != own) {

@@ -6,17 +6,20 @@
 //! Invariants:
 //! - both have the same columns in the same places, the same primary key, and indexes of the same columns, one for one;
 //! - every row of the table is in the range of the partition: it is made sure of when nobody else changes rows of it any more;
+//! - no key of it is one of another partition, where keys are unique over all: it is made sure of when nobody else gives such a key to a row any more;
 //! - a name passes by way of one that nobody has, so each definition in the log goes with those before it.
 
 use super::super::defining::{Definer, Defining};
+use super::super::keys_of_partitions::check_unique;
 use super::super::open::DatabaseState;
 use super::super::read_view::{ReadView, ScanRequest};
-use super::Transaction;
+use super::{Share, Transaction, spans};
 use crate::btree::Direction as Way;
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::table_space::{Table, TableAttributes};
-use crate::{Error, Result};
+use crate::transaction::Mode;
+use crate::{Error, Result, Silent};
 use pagefold_format::catalog::{ConstraintKind, Notes};
 use pagefold_types::KeyRange;
 use std::collections::BTreeSet;
@@ -63,9 +66,29 @@ impl Transaction<'_> {
             if let Some(alone) = of_partition.symmetric_difference(&of_table).next() {
                 return Err(refused(format!("rows of one of them meet {alone}, those of the other need not: drop it first")));
             }
+            t.check_keys_of_others(&old, &found, &indexes)?;
             t.note_definition(|defining, by| defining.exchange(by, &old, &found, &indexes))?;
             t.log_definitions()
         })
+    }
+
+    /// Refuses a table with a key that another partition has, where keys are unique over all. Until the end of the transaction nobody else gives one to a row.
+    fn check_keys_of_others(&mut self, partition: &Table, table: &Arc<Table>, indexes: &Pairs) -> Result<()> {
+        for (old, new) in indexes {
+            let Some(whole) = spans(partition, old) else { continue };
+            self.database.core.locks.lock_whole(self.state.id(), whole, Mode::Exclusive, self.options.lock_timeout)?;
+            let mut compared = vec![Share { table: Arc::clone(table), index: Arc::clone(new) }];
+            let ends = new.tree().ends()?;
+            for share in self.shares(partition, old)?.iter().filter(|share| share.index.object_id != old.object_id) {
+                share.index.check_usable()?;
+                if share.index.tree().ends()?.zip(ends.as_ref()).is_some_and(|(own, other)| own.0 <= other.1 && other.0 <= own.1) {
+                    compared.push(share.clone());
+                }
+            }
+            let snapshot = self.database.core.transactions.snapshot(self.state.id());
+            check_unique(&compared, &snapshot, &Silent)?;
+        }
+        Ok(())
     }
 
     /// Refuses a table with a row that is outside the range of a partition.

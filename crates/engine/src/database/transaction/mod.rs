@@ -9,6 +9,7 @@
 //! - a statement that fails is taken back alone; after a lock that was not had, or a conflict, only rollback is left, or a return to a savepoint; after a failure of serialization only rollback;
 //! - a commit is seen by others only when it is as durable as was asked for.
 
+mod all_partitions;
 mod alter;
 mod change;
 #[cfg(test)]
@@ -30,6 +31,9 @@ pub use change::Insertion;
 pub use insert_rows::RowsToCome;
 pub use lock::{LockWait, Locked, RowLock};
 
+pub(crate) use all_partitions::{Share, spans};
+
+use self::all_partitions::Shares;
 use self::known_keys::KnownKeys;
 use super::defining::Defining;
 use super::open::{Database, DatabaseState};
@@ -134,6 +138,9 @@ pub struct Transaction<'d> {
     tables: Vec<(u32, Arc<Writers>)>,
     /// Unique keys of which it is known which row has them.
     known_keys: KnownKeys,
+    /// Partitioned tables of which it has locked keys that are unique over all partitions, by number; and the indexes that these are of.
+    wholes: Vec<u32>,
+    shares: Vec<Shares>,
     /// The tables and indexes that it has made and dropped.
     defining: Defining,
     /// Under SERIALIZABLE, the tables and indexes that it has read, its read views too.
@@ -190,6 +197,8 @@ impl Database {
             pin: None,
             tables: Vec::new(),
             known_keys: KnownKeys::default(),
+            wholes: Vec::new(),
+            shares: Vec::new(),
             defining: Defining::default(),
             read: (options.isolation == Isolation::Serializable).then(ObjectsRead::default),
             ended: false,
@@ -505,8 +514,13 @@ impl Transaction<'_> {
         let (locks, id) = (&self.database.core.locks, self.state.id());
         let held = locks.held(id);
         if held >= self.escalates_at {
-            let indexes: Vec<u32> = table.indexes().iter().map(|index| index.object_id).collect();
-            let escalated = locks.escalate(id, table.object_id, &indexes);
+            let indexes = table.indexes();
+            let numbers: Vec<u32> = indexes.iter().map(|index| index.object_id).collect();
+            let mut escalated = locks.escalate(id, table.object_id, &numbers);
+            // Keys that are unique over all partitions are of none of these.
+            if let Some(whole) = indexes.iter().find_map(|index| spans(table, index)).filter(|whole| self.wholes.contains(whole)) {
+                escalated |= locks.escalate(id, whole, &[whole]);
+            }
             self.escalates_at = if escalated { locks.held(id) + self.database.core.row_locks_max } else { 2 * held };
         }
     }

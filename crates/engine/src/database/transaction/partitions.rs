@@ -3,13 +3,14 @@
 //! Invariant: as with other tables: what is made is found by the transaction alone until the commit, and a savepoint takes it back.
 
 use super::super::defining::Defining;
+use super::super::keys_of_partitions::check_unique;
 use super::super::partitioned::PartitionSpec;
-use super::{Isolation, Transaction};
-use crate::Result;
+use super::{Isolation, Transaction, spans};
 use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
+use crate::{Result, Silent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -106,7 +107,7 @@ impl Transaction<'_> {
     /// Makes an index of each partition, and of those that come later.
     ///
     /// # Errors
-    /// As [`create_index`](Self::create_index); when it is unique and lacks a column by which the table is divided.
+    /// As [`create_index`](Self::create_index).
     pub fn create_partitioned_index(&mut self, table: &str, attributes: &IndexAttributes) -> Result<()> {
         let savepoint = self.savepoint();
         let made = self.index_all(table, attributes);
@@ -131,7 +132,17 @@ impl Transaction<'_> {
             let table = self.table_of_partition(partition)?;
             self.create_index(&table, Defining::member_index_attributes(attributes, partition.name()))?;
         }
-        Ok(())
+        // Nobody else changes rows of any partition until the end of the transaction.
+        let first = self.table_of_partition(whole.first())?;
+        let Some(index) = self.index_of_partition(whole.first(), &first, &attributes.name)? else { return Ok(()) };
+        match spans(&first, &index) {
+            Some(_) => {
+                let shares = self.shares(&first, &index)?;
+                let snapshot = self.database.core.transactions.snapshot(self.state.id());
+                check_unique(&shares, &snapshot, &Silent)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Adds a partition behind the last one, which it is like, with its indexes.

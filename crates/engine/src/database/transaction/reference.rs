@@ -8,12 +8,12 @@
 
 use super::super::read_view::ReadView;
 use super::super::reading::{Reading, Sought};
-use super::{RowLock, Transaction, Writes};
+use super::{RowLock, Transaction, Writes, spans};
 use crate::catalog::definition_notes;
 use crate::index::Index;
 use crate::objects::{PartitionedTable, split_partition_name};
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::{Mode, Resource};
+use crate::transaction::{Mode, Resource, Snapshot};
 use crate::{Error, Result};
 use pagefold_format::catalog::Notes;
 use pagefold_types::{Rid, ValueRef};
@@ -24,32 +24,36 @@ use xxhash_rust::xxh3::xxh3_64;
 
 impl Transaction<'_> {
     /// Locks a key of a table for who refers to it (shared), or for who takes it away (alone), until the end of the transaction; then, whether a row has it now. `name` is the same for all who
-    /// mean the same key of the table, whichever index they look in.
+    /// mean the same key of the table, whichever index they look in. `places`: the table with a unique index; of a partitioned one each partition in which the key may be, with its share of the index.
     ///
     /// # Errors
     /// Those of locks; [`Error::Conflict`] when the snapshot of the transaction has the key and no row has it now, and under SERIALIZABLE when it has come since;
     /// [`Error::Stale`] when the table was replaced since the snapshot.
-    pub fn lock_reference(&mut self, table: &Table, index: &Index, key: &[ValueRef<'_>], name: &[u8], lock: RowLock) -> Result<bool> {
+    pub fn lock_reference(&mut self, places: &[(&Table, &Index)], key: &[ValueRef<'_>], name: &[u8], lock: RowLock) -> Result<bool> {
+        let Some((first, index)) = places.first().copied() else { return Ok(false) };
         let mut encoded = Vec::with_capacity(64);
         index.key_layout().encode(key, &mut encoded).map_err(|e| Error::Value(format!("{}: {e}", index.object())))?;
-        self.statement_that(Writes::Nothing, table, |t| {
+        self.statement_that(Writes::Nothing, first, |t| {
             let mode = match lock {
                 RowLock::Shared => Mode::Shared,
                 RowLock::Exclusive => Mode::Exclusive,
             };
-            let core = &t.database.core;
-            let resource = Resource::Reference(table.object_id, xxh3_64(name));
+            let core = Arc::clone(&t.database.core);
+            let resource = Resource::Reference(spans(first, index).unwrap_or(first.object_id), xxh3_64(name));
             core.locks.lock_past_removals(t.state.id(), resource, mode, t.options.lock_timeout)?;
             core.check_writable()?;
             if let Some(serializable) = t.serializable() {
                 let bound = Bound::Included(&encoded[..]);
-                serializable.on_read_range(t.state.id(), index.object_id, bound, bound)?;
+                for (_, index) in places {
+                    serializable.on_read_range(t.state.id(), index.object_id, bound, bound)?;
+                }
             }
-            let now = core.transactions.snapshot(t.state.id());
-            let sought = || Sought { key: &encoded, values: key.len() };
-            let Some(rid) = t.first_of(&Reading { serializable: None, read: None, ..t.reading(&now) }, table, index, sought())? else {
+            let (now, places) = t.places_now(places, &encoded)?;
+            let unnoted = |snapshot| Reading { serializable: None, read: None, ..t.reading(snapshot) };
+            let sought = (&encoded[..], key.len());
+            let Some((table, rid)) = t.first_of(&unnoted(&now), &places, sought)? else {
                 if let Some(snapshot) = &t.snapshot
-                    && let Some(rid) = t.first_of(&t.reading(snapshot), table, index, sought())?
+                    && let Some((table, rid)) = t.first_of(&t.reading(snapshot), &places, sought)?
                 {
                     return Err(Error::Conflict { object: table.name().into(), rid });
                 }
@@ -58,7 +62,7 @@ impl Transaction<'_> {
             // A key that the snapshot does not have would have to come before it.
             if t.serializable().is_some()
                 && let Some(snapshot) = &t.snapshot
-                && t.first_of(&Reading { serializable: None, read: None, ..t.reading(snapshot) }, table, index, sought())?.is_none()
+                && t.first_of(&unnoted(snapshot), &places, sought)?.is_none()
             {
                 return Err(Error::Conflict { object: table.name().into(), rid });
             }
@@ -66,12 +70,48 @@ impl Transaction<'_> {
         })
     }
 
-    fn first_of(&self, reading: &Reading<'_>, table: &Table, index: &Index, sought: Sought<'_>) -> Result<Option<Rid>> {
+    /// A snapshot of now, and the places where a row that it sees may have a key; none of them is replaced from now on.
+    fn places_now<'p>(&mut self, places: &[(&'p Table, &'p Index)], key: &[u8]) -> Result<(Snapshot, Vec<(&'p Table, &'p Index)>)> {
+        let may_have = |place: &(&Table, &Index)| match places {
+            [_] => Ok(true),
+            _ => place.1.tree().may_have(key),
+        };
+        loop {
+            // Entries come before the commit that a snapshot sees: so it misses none.
+            let now = self.database.core.transactions.snapshot(self.state.id());
+            let mut found = Vec::with_capacity(1);
+            let mut is_new = false;
+            for place in places {
+                if may_have(place)? {
+                    is_new |= !self.is_within(place.0.object_id);
+                    self.lock_within(place.0)?;
+                    self.check_table(place.0, None)?;
+                    found.push(*place);
+                }
+            }
+            if !is_new {
+                return Ok((now, found));
+            }
+        }
+    }
+
+    /// The first row with a key of so many values.
+    fn first_of<'p>(
+        &self,
+        reading: &Reading<'_>,
+        places: &[(&'p Table, &Index)],
+        (key, values): (&[u8], usize),
+    ) -> Result<Option<(&'p Table, Rid)>> {
         let mut found = None;
-        reading.rows_of(table, index, sought, &mut RowBuffer::for_columns(table, &[]), |rid, _| {
-            found = Some(rid);
-            ControlFlow::Break(())
-        })?;
+        for (table, index) in places {
+            reading.rows_of(table, index, Sought { key, values }, &mut RowBuffer::for_columns(table, &[]), |rid, _| {
+                found = Some((*table, rid));
+                ControlFlow::Break(())
+            })?;
+            if found.is_some() {
+                break;
+            }
+        }
         Ok(found)
     }
 
