@@ -128,7 +128,9 @@ fn a_key_that_is_taken_is_found_before_anything_is_changed() {
         let mut t = world.begin(isolation);
         let rows = |t: &mut pagefold_engine::database::Transaction<'_>| world.see(t).len();
         let row = |number: i64| [ValueRef::Int(number), ValueRef::Int(7), ValueRef::Text("")];
-        let Insertion::Taken { index, rid } = t.insert_unless_taken(&world.table, &row(2)).unwrap() else { panic!("it is taken") };
+        let Insertion::Taken { index, rid, elsewhere: None } = t.insert_unless_taken(&world.table, &row(2)).unwrap() else {
+            panic!("it is taken")
+        };
         assert_eq!((index.name(), rid), ("number", rids[1]));
         assert!(matches!(t.insert_unless_taken(&world.table, &row(3)).unwrap(), Insertion::Inserted(_)));
         let Insertion::Taken { .. } = t.insert_unless_taken(&world.table, &row(3)).unwrap() else { panic!("by itself") };

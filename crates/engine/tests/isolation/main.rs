@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod all_partitions;
 mod built_beside;
 mod damaged;
 mod define;

@@ -8,7 +8,7 @@ use crate::setting;
 use crate::world::{Random, index_page_bytes, open};
 use pagefold_engine::btree::Direction as Way;
 use pagefold_engine::database::{
-    Database, Isolation, OpenMode, Part, PartOrder, PartitionSpec, PartitionedTable, ScanRequest, TableChange, Transaction,
+    Database, Insertion, Isolation, OpenMode, Part, PartOrder, PartitionSpec, PartitionedTable, ScanRequest, TableChange, Transaction,
     TransactionOptions, limit_key,
 };
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
@@ -25,6 +25,8 @@ use std::sync::Arc;
 const TABLE: &str = "sales";
 /// It changes places with partitions.
 const OTHER: &str = "other";
+/// Unique over all partitions: the table is not divided by its column.
+const UNIQUE: &str = "unique_id";
 /// Days of rows are below this.
 const DAYS: u64 = 60;
 
@@ -50,6 +52,11 @@ type KeyRange2 = (Vec<u8>, Option<Vec<u8>>);
 type Rows = BTreeMap<(i64, i64), String>;
 
 impl State {
+    /// Has another row this number, where there must be none?
+    fn refuses(&self, id: i64, own: Option<(i64, i64)>) -> bool {
+        self.indexes.contains(UNIQUE) && self.rows.keys().any(|key| key.1 == id && Some(*key) != own)
+    }
+
     fn takes(&self, day: i64) -> Option<usize> {
         let key = limit(day).unwrap_or_default();
         self.partitions.iter().position(|(_, (start, end))| *start <= key && end.as_ref().is_none_or(|end| key < *end))
@@ -112,6 +119,10 @@ fn contents(database: &Database) -> Result<State, String> {
         }
         state.columns = columns;
         state.partitions.push((partition.name().to_owned(), (partition.keys().start.clone(), partition.keys().end.clone())));
+    }
+    let ids: BTreeSet<i64> = state.rows.keys().map(|key| key.1).collect();
+    if state.indexes.contains(UNIQUE) && ids.len() < state.rows.len() {
+        return Err(format!("a number comes twice: {:?}", state.rows.keys()));
     }
     Ok(state)
 }
@@ -326,6 +337,8 @@ struct History {
     /// What was committed.
     committed: State,
     names: u64,
+    /// Numbers of rows are below this.
+    ids: u64,
     full: bool,
     /// Columns have changed, or were about to.
     has_altered: bool,
@@ -339,6 +352,14 @@ impl History {
     /// The same, and of an altered table by itself.
     fn met_of(&self, state: &State, what: &'static str, of_altered: &'static str) {
         self.met(what);
+        if state.indexes.contains(UNIQUE) {
+            match what {
+                "a partition is divided" => self.met("numbers are unique: a partition is divided"),
+                "a partition is written anew" => self.met("numbers are unique: a partition is written anew"),
+                "two partitions become one" => self.met("numbers are unique: two partitions become one"),
+                _ => {}
+            }
+        }
         if state.columns != attributes().schema.columns() {
             self.met(of_altered);
         }
@@ -436,7 +457,7 @@ impl History {
 
     /// A row comes, changes, moves or goes; the outcome is that of the state.
     fn write(&mut self, t: &mut Transaction<'_>, state: &mut State) -> Result<(), Error> {
-        let (mut day, id) = (self.random.below(DAYS) as i64, self.random.below(6) as i64);
+        let (mut day, id) = (self.random.below(DAYS) as i64, self.random.below(self.ids) as i64);
         // Mostly one that some partition takes.
         (0..3).for_each(|_| {
             if state.takes(day).is_none() {
@@ -474,14 +495,47 @@ impl History {
         let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
         match found {
             None => {
-                if self.random.one_in(3) {
-                    t.insert_rows(&table, |rows| rows.push(&values))?;
-                } else {
-                    t.insert(&table, &values)?;
+                let refused = state.refuses(id, None);
+                let inserted = match self.random.below(4) {
+                    0 => t.insert_rows(&table, |rows| rows.push(&values)).map(drop),
+                    1 => match t.insert_unless_taken(&table, &values)? {
+                        Insertion::Inserted(_) => Ok(()),
+                        Insertion::Taken { rid, elsewhere, index } => {
+                            let of = elsewhere.as_deref().unwrap_or(&table);
+                            let taker = t.row(of, rid)?.map(|values| key_of(&values));
+                            assert!(taker.is_some_and(|(_, other)| other == id), "{taker:?} has the number {id}");
+                            Err(Error::DuplicateKey { index: index.name().into(), key: String::new() })
+                        }
+                    },
+                    _ => t.insert(&table, &values).map(drop),
+                };
+                match inserted {
+                    Err(Error::DuplicateKey { index, .. }) if refused => {
+                        assert!(index.starts_with(UNIQUE), "{index}");
+                        self.met("a number that another row has is refused");
+                        return Ok(());
+                    }
+                    inserted => inserted?,
                 }
+                assert!(!refused, "number {id} twice");
                 state.rows.insert((day, id), text);
             }
-            Some(rid) => match self.random.below(4) {
+            Some(rid) => match self.random.below(5) {
+                4 => {
+                    let to = self.random.below(self.ids) as i64;
+                    if state.rows.contains_key(&(day, to)) {
+                        return Ok(());
+                    }
+                    let refused = state.refuses(to, Some((day, id)));
+                    match t.update(&table, rid, &[(1, ValueRef::Int(to))]) {
+                        Err(Error::DuplicateKey { .. }) if refused => self.met("a row does not get the number of another one"),
+                        changed => {
+                            assert!(changed? && !refused, "number {to} twice");
+                            let text = state.rows.remove(&(day, id)).unwrap_or_default();
+                            state.rows.insert((day, to), text);
+                        }
+                    }
+                }
                 0 => {
                     assert!(t.delete(&table, rid)?);
                     state.rows.remove(&(day, id));
@@ -559,6 +613,7 @@ impl History {
                 t.truncate_table(&format!("{TABLE}/{}", state.partitions[at].0))?;
                 state.clear(at);
             }
+            5 => return self.define_unique(t, state),
             _ if state.indexes.contains("by_id") => {
                 self.met("an index of all partitions is dropped");
                 t.drop_partitioned_index("by_id")?;
@@ -571,6 +626,28 @@ impl History {
                 let attributes = attributes.with_format(format, index_page_bytes(format));
                 t.create_partitioned_index(TABLE, &attributes)?;
                 state.indexes.insert("by_id".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers are to be unique over all partitions, or need not be any more.
+    fn define_unique(&mut self, t: &mut Transaction<'_>, state: &mut State) -> Result<(), Error> {
+        if state.indexes.remove(UNIQUE) {
+            self.met("a unique index over all partitions is dropped");
+            return t.drop_partitioned_index(UNIQUE);
+        }
+        let format = self.random.pick(&IndexFormat::ALL);
+        let attributes = IndexAttributes::new(UNIQUE, vec![(1, Direction::Ascending)], true);
+        let made = t.create_partitioned_index(TABLE, &attributes.with_format(format, index_page_bytes(format)));
+        let ids: BTreeSet<i64> = state.rows.keys().map(|key| key.1).collect();
+        match made {
+            Err(Error::DuplicateKey { .. }) if ids.len() < state.rows.len() => self.met("a unique index over all partitions is refused"),
+            made => {
+                made?;
+                assert_eq!(ids.len(), state.rows.len(), "{:?}", state.rows.keys());
+                self.met("a unique index over all partitions comes");
+                state.indexes.insert(UNIQUE.into());
             }
         }
         Ok(())
@@ -621,7 +698,7 @@ impl History {
 
     fn exchange_or_fail(&mut self, t: &mut Transaction<'_>, state: &mut State) -> Result<(), Error> {
         let key = || vec![(0, Direction::Ascending), (1, Direction::Ascending)];
-        let by_id = || IndexAttributes::new("other_by_id", vec![(1, Direction::Ascending)], false);
+        let of_id = |name: &str, unique| IndexAttributes::new(name, vec![(1, Direction::Ascending)], unique);
         let at = self.random.below(state.partitions.len() as u64) as usize;
         let Some(other) = state.other.clone() else {
             let method = self.random.pick(&Method::ALL);
@@ -633,7 +710,8 @@ impl History {
             t.create_index(&table, IndexAttributes::new("other_pk", key(), true).with_format(format, index_page_bytes(format)))?;
             let mut rows = BTreeMap::new();
             let days: Vec<i64> = (0..DAYS as i64).filter(|day| state.takes(*day) == Some(at)).collect();
-            for id in 0..self.random.below(5) as i64 {
+            let first = self.random.below(self.ids) as i64;
+            for id in first..first + self.random.below(5) as i64 {
                 if days.is_empty() {
                     break;
                 }
@@ -651,19 +729,33 @@ impl History {
             _ => at,
         };
         let table = t.table(OTHER)?;
-        let has_by_id = t.indexes(&table)?.iter().any(|index| index.name() == "other_by_id");
-        match (state.indexes.contains("by_id"), has_by_id) {
-            (true, false) => drop(t.create_index(&table, by_id())?),
-            (false, true) => t.drop_index("other_by_id")?,
-            _ => {}
+        for (of_table, own, unique) in [("by_id", "other_by_id", false), (UNIQUE, "other_unique_id", true)] {
+            let is_there = t.indexes(&table)?.iter().any(|index| index.name() == own);
+            match (state.indexes.contains(of_table), is_there) {
+                (true, false) => match t.create_index(&table, of_id(own, unique)) {
+                    Err(Error::DuplicateKey { .. }) if unique => {
+                        t.drop_table(OTHER)?;
+                        state.other = None;
+                        return Ok(());
+                    }
+                    made => drop(made?),
+                },
+                (false, true) => t.drop_index(own)?,
+                _ => {}
+            }
         }
+        let of_others: BTreeSet<i64> = state.rows.keys().filter(|(day, _)| state.takes(*day) != Some(at)).map(|key| key.1).collect();
+        let is_taken = state.indexes.contains(UNIQUE) && other.keys().any(|(_, id)| of_others.contains(id));
         let fits = other.keys().all(|(day, _)| state.takes(*day) == Some(at));
         match t.exchange_partition(TABLE, &state.partitions[at].0, OTHER) {
             Ok(()) => {
-                assert!(fits, "{other:?} in the place of {:?}", state.partitions[at]);
+                assert!(fits && !is_taken, "{other:?} in the place of {:?}", state.partitions[at]);
                 let of_partition = |(day, _): &(i64, i64)| state.takes(*day) == Some(at);
                 let out: BTreeMap<(i64, i64), String> =
                     state.rows.iter().filter(|(key, _)| of_partition(key)).map(|(key, text)| (*key, text.clone())).collect();
+                if state.indexes.contains(UNIQUE) {
+                    self.met("a partition is exchanged where numbers are unique");
+                }
                 self.met(if out.is_empty() && other.is_empty() { "an exchange of nothing" } else { "a partition is exchanged" });
                 if out.values().chain(other.values()).any(|text| text.len() > 5000) {
                     self.met("a partition with large values is exchanged");
@@ -676,6 +768,12 @@ impl History {
             // What the table lacks, or has had, the partitions have.
             Err(Error::Parameter(why)) if self.has_altered && why.contains(": column ") => {
                 self.met("an exchange of other columns is refused");
+                t.drop_table(OTHER)?;
+                state.other = None;
+                Ok(())
+            }
+            Err(Error::DuplicateKey { .. }) if is_taken => {
+                self.met("an exchange with a number of another partition is refused");
                 t.drop_table(OTHER)?;
                 state.other = None;
                 Ok(())
@@ -751,6 +849,9 @@ impl History {
             _ if state.columns != attributes().schema.columns() => return Ok(true),
             _ => {
                 self.met("all partitions are loaded anew");
+                if state.indexes.contains(UNIQUE) {
+                    self.met("numbers are unique: all partitions are loaded anew");
+                }
                 let file = PathBuf::from("rows.csv");
                 let mut text = String::from("day,id,text\n");
                 state.rows.iter().for_each(|((day, id), row)| text += &format!("{day},{id},{row}\n"));
@@ -892,8 +993,16 @@ fn run(seed: u64, every: u64, steps: usize) -> (Result<(), String>, BTreeMap<&'s
             }
         }
     });
-    let mut history =
-        History { random, storage: storage.clone(), watched: Arc::clone(&watched), committed, names: 0, full: false, has_altered: false };
+    let mut history = History {
+        ids: [6, 40][seed as usize % 2],
+        random,
+        storage: storage.clone(),
+        watched: Arc::clone(&watched),
+        committed,
+        names: 0,
+        full: false,
+        has_altered: false,
+    };
     let played = guarded(|| history.play(steps));
     storage.clear_observer();
     let watched = watched.lock();
@@ -934,6 +1043,17 @@ fn partitions_and_their_rows_outlive_crashes() {
             "a partition is emptied",
             "a partition is written anew",
             "altered: a partition is written anew",
+            "a number that another row has is refused",
+            "a partition is exchanged where numbers are unique",
+            "a row does not get the number of another one",
+            "a unique index over all partitions comes",
+            "a unique index over all partitions is dropped",
+            "a unique index over all partitions is refused",
+            "an exchange with a number of another partition is refused",
+            "numbers are unique: a partition is divided",
+            "numbers are unique: a partition is written anew",
+            "numbers are unique: all partitions are loaded anew",
+            "numbers are unique: two partitions become one",
             "a row that belongs in no partition",
             "a row that moves to another partition",
             "a statement without room",

@@ -364,8 +364,8 @@ fn insert_or(
     let changes: Vec<(usize, ValueRef<'_>)> =
         changes_of(&columns, &plan.rules).into_iter().map(|column| (column, new[column].as_ref())).collect();
     keeper.claim(transaction, 0, &old, &|column| old[column] != new[column])?;
-    put(table, transaction, (number, rid), &changes, Some(&new))?;
-    touched.insert((number, rid.to_u64()));
+    let Some((now, moved)) = put(table, transaction, (number, rid), &changes, Some(&new))? else { return Ok(None) };
+    touched.insert((now, moved.to_u64()));
     let moves = table.range_columns().iter().any(|column| old[*column] != new[*column]);
     keeper.came(transaction, context.execution, 0, (!moves).then_some(&old[..]), &new)?;
     keeper.went(context.execution, 0, &old, Some(&new))?;
@@ -397,14 +397,14 @@ fn changes_of(assigned: &[usize], rules: &RowRules) -> Vec<usize> {
     columns
 }
 
-/// Gives a row other values; into another part, if it belongs there. False when it is gone.
+/// Gives a row other values; into another part, if it belongs there. Where it is now: nowhere when it is gone.
 pub(super) fn put(
     table: &TableRef,
     transaction: &mut Transaction<'static>,
     (part, rid): (usize, Rid),
     changes: &[(usize, ValueRef<'_>)],
     whole: Option<&[Value]>,
-) -> SqlResult<bool> {
+) -> SqlResult<Option<(usize, Rid)>> {
     let own = &table.parts[part];
     if let Some(whole) = whole
         && changes.iter().any(|(column, _)| table.range_columns().contains(column))
@@ -412,14 +412,17 @@ pub(super) fn put(
         let values: Vec<ValueRef<'_>> = whole.iter().map(Value::as_ref).collect();
         let to = table.part_of(&values)?;
         if to != part {
-            let found = transaction.delete(&own.table, rid)?;
-            if found {
-                transaction.insert(&table.parts[to].table, &values).map_err(|error| of_key(error, table))?;
-            }
-            return Ok(found);
+            return match transaction.delete(&own.table, rid)? {
+                true => {
+                    let moved = transaction.insert(&table.parts[to].table, &values).map_err(|error| of_key(error, table))?;
+                    Ok(Some((to, moved)))
+                }
+                false => Ok(None),
+            };
         }
     }
-    transaction.update(&own.table, rid, changes).map_err(|error| of_key(error, table))
+    let found = transaction.update(&own.table, rid, changes).map_err(|error| of_key(error, table))?;
+    Ok(found.then_some((part, rid)))
 }
 
 /// Runs an UPDATE or DELETE.
@@ -566,7 +569,7 @@ impl Changer<'_> {
             Some(new) => changes_of(columns, self.rules).into_iter().map(|column| (column, new[column].as_ref())).collect(),
             None => columns.iter().zip(assigned).map(|(column, value)| (*column, value.as_ref())).collect(),
         };
-        if !put(table, transaction, (part, rid), &changes, new.as_deref())? {
+        if put(table, transaction, (part, rid), &changes, new.as_deref())?.is_none() {
             return Ok(RowChange::Gone);
         }
         if let Some(new) = &new

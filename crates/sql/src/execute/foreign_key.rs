@@ -251,7 +251,7 @@ impl<'k> Keeper<'k> {
             follow(&node.table, &node.rules, &context, &mut new)?;
             let columns = key.columns.iter().copied().chain(node.rules.generated.iter().map(|(column, _)| *column));
             let changes: Vec<(usize, ValueRef<'_>)> = columns.map(|column| (column, new[column].as_ref())).collect();
-            put(&node.table, transaction, (part, rid), &changes, Some(&new))?
+            put(&node.table, transaction, (part, rid), &changes, Some(&new))?.is_some()
         };
         if !is_done {
             // It has come since the snapshot of the transaction, which cannot change it.

@@ -13,6 +13,7 @@
 //! * `table`: data pages, rows, moved rows, large values (`large`), dictionaries (`chain`)
 //! * `headers`: what files say of themselves, where the log cannot be read
 //! * `tree`: the pages of an index in key order
+//! * `unique`: keys that are unique over all partitions
 //! * `difference`: two sets compared in bounded memory
 //!
 //! # What the comparison of rows and entries can miss
@@ -40,6 +41,7 @@ mod partitions;
 mod run;
 mod table;
 mod tree;
+mod unique;
 
 pub use copy::check_copies;
 pub use findings::{CheckReport, ERRORS_SHOWN, Leftover, PageError};

@@ -8,6 +8,7 @@ use super::findings::{CheckReport, Context};
 use super::log::{is_in_order, known_log, read_log};
 use super::table::{TableFiles, Visit, table_object};
 use super::tree::{IndexFile, index_expected, index_object};
+use super::unique::check_unique;
 use crate::{Progress, Result, Unit};
 use pagefold_engine::DOUBLE_WRITE_NAME;
 use pagefold_engine::catalog::{CatalogEntries, IndexEntry, TableEntry};
@@ -200,6 +201,7 @@ pub(super) fn check_named(checked: Checked<'_>, mut context: Context<'_>) -> Res
         let indexes: Vec<&IndexEntry> = entries.indexes.iter().filter(|index| index.table_id == table.object_id).collect();
         check_table(storage, directory, slot.database_id, table, &indexes, &mut context)?;
     }
+    check_unique((storage, directory, slot.database_id), &entries, is_wanted, &mut context)?;
     let after = read_control_slots(storage, directory, &mut Context::new(progress))?;
     if after.current.is_some_and(|now| now.sequence != slot.sequence) {
         return Err(crate::Error::Data(format!("{} was changed while it was checked; check it again", directory.display())));
