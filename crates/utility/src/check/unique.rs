@@ -38,9 +38,8 @@ pub(super) fn check_unique(
             }
             // What is wrong with it was said before.
             let expected = index_expected(index);
-            let set = context.muted(|context| {
-                expected.and_then(|expected| DataSetFile::open(storage, directory, database_id, &expected, context))
-            });
+            let set = context
+                .muted(|context| expected.and_then(|expected| DataSetFile::open(storage, directory, database_id, &expected, context)));
             let key_layout = index.attributes.key_layout(&table.attributes.schema);
             shares.push(IndexFile { entry: index, key_layout, broken: set.is_none(), set });
         }
@@ -59,9 +58,7 @@ fn shares_of<'e>(entries: &'e CatalogEntries, index: &str, table: Option<u32>) -
         let Some((_, partition)) = split_partition_name(&member.attributes.name) else { continue };
         let wanted = partition_name(index, partition);
         let share = entries.indexes.iter().find(|own| own.table_id == member.object_id && own.attributes.name == wanted);
-        let lacks = |share: &&IndexEntry| {
-            range.columns.iter().any(|column| share.attributes.columns.iter().all(|(own, _)| own != column))
-        };
+        let lacks = |share: &&IndexEntry| range.columns.iter().any(|column| share.attributes.columns.iter().all(|(own, _)| own != column));
         shares.extend(share.filter(|share| share.attributes.unique).filter(lacks).map(|share| (member, share)));
     }
     shares

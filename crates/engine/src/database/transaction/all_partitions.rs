@@ -120,7 +120,9 @@ impl Transaction<'_> {
 
     /// The shares of an index, of which one is this, as they are now.
     pub(super) fn shares(&mut self, table: &Table, index: &Index) -> Result<Arc<[Share]>> {
-        let names = split_partition_name(index.name()).zip(split_partition_name(table.name()));
+        // As it is called by now: this transaction may have exchanged it.
+        let called = self.defining.index_by_id(index.object_id).map_or_else(|| index.name().to_owned(), |own| own.name().to_owned());
+        let names = split_partition_name(&called).zip(split_partition_name(table.name()));
         let Some(((name, _), (of_table, _))) = names else { return Ok(Arc::default()) };
         // Read first: what is found may be newer, never older.
         let version = self.definitions_version();
