@@ -5,8 +5,8 @@
 //!   when its row has another key by now; large values are told from new ones by the log. So everything that might be left is removed then;
 //! - something goes when no snapshot needs it, however old some snapshots are: what a row was between two of them is needed by none. So under a long reader the lists grow with the rows that it
 //!   sees otherwise, and not with the changes;
-//! - a removal may need a page and some of the log, which is made sure of before it changes anything. What finds no room is held like what a snapshot needs, and tried again: where nothing is removed, one a
-//!   turn, and not in every turn;
+//! - a removal may need a page and some of the log, which is made sure of before it changes anything. What finds no room, or a damaged page, is held like what a snapshot needs, and tried again: where
+//!   nothing is removed, one a turn, and not in every turn. A checkpoint has it, so it is tried after the next opening, too, and goes when the index is built anew or the object is dropped;
 //! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`); rows that came and went while it was idle it does not remember.
 
 use super::open::DatabaseState;
@@ -31,8 +31,8 @@ pub(super) enum Removal {
     Needed,
     /// Somebody changes its row just now.
     Busy,
-    /// There is no room for its removal.
-    NoRoom,
+    /// There is no room for its removal, or a page that it needs is damaged.
+    NotNow,
 }
 
 /// One who removes, while he does.
@@ -42,7 +42,7 @@ struct Turn<'a> {
     /// He was asked to: he tries everything once, whatever it costs.
     is_thorough: bool,
     removed: u32,
-    /// What found no room.
+    /// What found no room, or a damaged page.
     failed: u32,
 }
 
@@ -59,7 +59,7 @@ impl Turn<'_> {
             Leftover::Entry { .. } | Leftover::Ghost { .. } => self.newest_before(committed),
         };
         match (removal, of_snapshots) {
-            (Removal::NoRoom, _) => Waits::NoRoom,
+            (Removal::NotNow, _) => Waits::NoRoom,
             (Removal::Needed, Some(snapshot)) => Waits::For(snapshot),
             (Removal::Needed | Removal::Busy | Removal::Gone, _) => Waits::Busy,
         }
@@ -169,7 +169,7 @@ impl DatabaseState {
         match removal {
             Removal::Gone => turn.removed += 1,
             Removal::Needed | Removal::Busy => {}
-            Removal::NoRoom => turn.failed += 1,
+            Removal::NotNow => turn.failed += 1,
         }
         Ok((removal != Removal::Gone).then(|| turn.waits(removal, left, committed)))
     }
@@ -187,7 +187,8 @@ impl DatabaseState {
         // A record that found no room in the log would come when pages have changed already.
         let prepared = if self.core.writable { self.core.manager.prepare_log_to_free(Frees::Rows) } else { Ok(()) };
         match prepared.and_then(|()| self.try_to_remove(left, committed, horizon, pins)) {
-            Err(error) if error.is_no_room() => Ok(Removal::NoRoom),
+            // What is damaged takes nothing else away: who needs the page meets the error, and whoever opens the database goes on.
+            Err(error) if error.is_no_room() || error.is_damage() => Ok(Removal::NotNow),
             removed => removed,
         }
     }

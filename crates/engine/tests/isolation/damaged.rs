@@ -262,3 +262,90 @@ fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_the
         }
     }
 }
+
+/// Deletes a row, and may give another one another key.
+fn leave_something(database: &Database, table: &str, updates: bool) {
+    let (table, index) = (database.table(table).unwrap(), database.index(&format!("{table}_a")).unwrap());
+    let mut t = database.begin(TransactionOptions::default());
+    let rids: Vec<Rid> = [100, 200].iter().map(|a| t.find(&table, &index, &[ValueRef::Int(*a)]).unwrap()[0]).collect();
+    assert!(t.delete(&table, rids[0]).unwrap());
+    if updates {
+        assert!(t.update(&table, rids[1], &[(1, ValueRef::Int(6000))]).unwrap());
+    }
+    t.commit().unwrap();
+}
+
+/// One leaf page of an index of which a commit has left entries to be removed: by the commit itself, at the end, and by recovery.
+#[test]
+fn what_a_commit_has_left_may_lie_on_a_page_that_is_damaged() {
+    const LEAF: usize = 2 * 8192 + 600;
+    for crashes in [false, true] {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let path = path_of(&database, "t_b");
+        let mut image = storage.clone();
+        let spoil = |storage: &FaultStorage| {
+            let mut changed = bytes(storage, &path);
+            changed[LEAF] ^= 1;
+            put(storage, &path, &changed);
+        };
+        if crashes {
+            // Somebody may still see it: nothing is removed before the crash.
+            let reader = database.read_view();
+            leave_something(&database, "t", true);
+            insert(&database, "u", 7000).unwrap();
+            image = storage.crash_image(CrashPolicy::KeepAll);
+            drop((reader, database));
+            spoil(&image);
+        } else {
+            database.close().unwrap();
+            spoil(&image);
+            let database = open(&image, OpenMode::Write);
+            // The new key would go to that page.
+            leave_something(&database, "t", false);
+            insert(&database, "u", 7000).unwrap();
+            database.close().unwrap();
+        }
+        let reader = open(&image, OpenMode::Read);
+        assert_eq!((rows(&reader, "t"), rows(&reader, "u")), (ROWS as u64 - 1, ROWS as u64 + 1), "{crashes}");
+        drop(reader);
+        for round in 0..2 {
+            let database = open(&image, OpenMode::Write);
+            assert_eq!((rows(&database, "t"), rows(&database, "u")), (ROWS as u64 - 1, ROWS as u64 + 1 + round), "{crashes}");
+            insert(&database, "u", 7001 + round as i64).unwrap();
+            database.close().unwrap();
+        }
+        let database = open(&image, OpenMode::Write);
+        let mut t = database.begin(TransactionOptions::default());
+        t.drop_index("t_b").unwrap();
+        t.commit().unwrap();
+        database.remove_leftovers().unwrap();
+        insert(&database, "t", 100).unwrap();
+        assert_eq!(rows(&database, "t"), ROWS as u64);
+        database.close().unwrap();
+    }
+}
+
+/// A table that cannot get what the log has for it, and of which a commit has left something: readers have all others.
+#[test]
+fn what_a_commit_has_left_of_a_damaged_table_keeps_readers_from_nothing_else() {
+    for how in ALL {
+        let storage = made();
+        let database = open(&storage, OpenMode::Write);
+        let path_of = |table| database.table(table).unwrap().data_sets().next().unwrap().path().to_path_buf();
+        let (path, other) = (path_of("t"), path_of("u"));
+        let reader = database.read_view();
+        leave_something(&database, "t", true);
+        insert(&database, "u", 7000).unwrap();
+        let image = storage.crash_image(CrashPolicy::KeepAll);
+        drop((reader, database));
+        damage(&image, &path, &other, how);
+        let reader = open(&image, OpenMode::Read);
+        assert!(reader.table("t").is_err() && rows(&reader, "u") == ROWS as u64 + 1, "{how:?}");
+        drop(reader);
+        let given_up = Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings(), GiveUp::Table("t"));
+        let database = given_up.unwrap();
+        insert(&database, "u", 7001).unwrap();
+        database.close().unwrap();
+    }
+}
