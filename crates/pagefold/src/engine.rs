@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use pagefold_engine::database::{
     Change, Database, Durability, GiveUp, GivenUp, IndexChange, Isolation, OpenMode, ReadView, Renewal, RowScan, Savepoint, Scan,
-    ScanRequest, Settings, TableChange, Transaction, TransactionOptions,
+    ScanRequest, Settings, TableChange, Transaction, TransactionOptions, partition_name,
 };
 pub use pagefold_engine::database::{LIVE_INTERVAL, Onlooker, Watched};
 pub use pagefold_engine::directory::{control_path, lock_path};

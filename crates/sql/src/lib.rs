@@ -34,6 +34,7 @@ mod exclusion;
 mod execute;
 mod expression;
 mod forms;
+mod keywords;
 mod parse;
 mod partitioning;
 mod plan;

@@ -3,6 +3,7 @@
 use crate::copy::statement::{self as copy, CopyStatement};
 use crate::cursor::{self, CursorStatement};
 use crate::dialect::{Postgres, join_distinct, mark_lists};
+use crate::keywords::is_keyword;
 use crate::sequences::statement::{self as sequence, AlterSequence};
 use crate::utility::statement::{self as utility, UtilityStatement};
 use crate::{SqlError, SqlResult};
@@ -342,7 +343,8 @@ pub fn quoted_where_needed(name: &str) -> String {
 /// A name without a schema as it can be written: a point is a character of it.
 pub(crate) fn quoted_part(part: &str) -> String {
     let is_plain = part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !is_keyword(part);
     if is_plain { part.to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
 }
 

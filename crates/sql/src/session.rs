@@ -354,16 +354,11 @@ impl Session {
             Node::Commit { chain, modifier: None, .. } => self.commit(*chain),
             Node::Rollback { chain, savepoint: None } => self.rollback(*chain),
             Node::Rollback { savepoint: Some(name), .. } => self.roll_back_to(&identifier(name)),
-            Node::Savepoint { name } => {
-                let open = self.explicit("SAVEPOINT")?;
-                let savepoint = open.transaction.savepoint();
-                open.savepoints.push((identifier(name), savepoint));
-                Ok(Done::tag("SAVEPOINT"))
-            }
+            Node::Savepoint { name } => self.savepoint(identifier(name)),
             Node::ReleaseSavepoint { name } => {
                 let wanted = identifier(name);
                 let open = self.explicit("RELEASE SAVEPOINT")?;
-                let Some(at) = open.savepoints.iter().rposition(|(own, _)| *own == wanted) else { return Err(no_savepoint(&wanted)) };
+                let Some(at) = open.savepoints.iter().rposition(|own| own.name == wanted) else { return Err(no_savepoint(&wanted)) };
                 open.savepoints.truncate(at);
                 open.release_cursors_since(at);
                 Ok(Done::tag("RELEASE"))
@@ -374,7 +369,7 @@ impl Session {
                     ast::Reset::ALL => "all".to_owned(),
                     ast::Reset::ConfigurationParameter(name) => name.to_string().to_lowercase(),
                 };
-                self.settings.reset(&name).map(|()| Done::tag("RESET"))
+                self.change_settings(false, |settings| settings.reset(&name)).map(|()| Done::tag("RESET"))
             }
             Node::ShowVariable { variable } => {
                 let name = variable.iter().map(|part| part.value.to_lowercase()).collect::<Vec<_>>().join(".");
@@ -471,30 +466,23 @@ impl Session {
             ast::Set::SetTransaction { modes, session: true, .. } => {
                 let mut options = self.settings.options();
                 set_modes(&mut options, modes)?;
-                self.settings.isolation = options.isolation;
-                self.settings.read_only = options.read_only;
-                self.settings.has_changed = true;
+                self.change_settings(false, |settings| {
+                    (settings.isolation, settings.read_only, settings.has_changed) = (options.isolation, options.read_only, true);
+                    Ok(())
+                })?;
             }
             ast::Set::SingleAssignment { scope, variable, values, .. } => {
                 let value = values.iter().map(crate::settings::text_of).collect::<Vec<_>>().join(", ");
                 let name = variable.to_string().to_lowercase();
                 let is_local = matches!(scope, Some(ast::ContextModifier::Local));
-                match self.open.as_mut().filter(|open| open.is_explicit) {
-                    Some(open) => {
-                        let (_, local) = &mut **open.before.get_or_insert_with(|| Box::new((self.settings.clone(), Vec::new())));
-                        local.retain(|known| *known != name);
-                        if is_local {
-                            local.push(name.clone());
-                        }
-                        self.settings.set(&name, &value)?;
-                    }
-                    // Its transaction is that of the statement: it would end with it.
-                    None if is_local => self.settings.clone().set(&name, &value)?,
-                    None => self.settings.set(&name, &value)?,
-                }
+                self.change_settings(is_local, |settings| settings.set(&name, &value))?;
             }
-            ast::Set::SetTimeZone { value, .. } => self.settings.set("timezone", &crate::settings::text_of(value))?,
-            ast::Set::SetNames { charset_name, .. } => self.settings.set("client_encoding", &charset_name.value)?,
+            ast::Set::SetTimeZone { value, .. } => {
+                self.change_settings(false, |settings| settings.set("timezone", &crate::settings::text_of(value)))?;
+            }
+            ast::Set::SetNames { charset_name, .. } => {
+                self.change_settings(false, |settings| settings.set("client_encoding", &charset_name.value))?;
+            }
             other => return Err(SqlError::unsupported(format!("{other}"))),
         }
         Ok(Done::tag("SET"))

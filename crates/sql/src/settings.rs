@@ -166,14 +166,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what it was in other settings.
-    pub(crate) fn set_as_in(&mut self, before: &Settings, name: &str) -> SqlResult<()> {
-        match before.show(name)? {
-            value if value.is_empty() => self.reset(name),
-            value => self.set(name, &value),
-        }
-    }
-
     pub(crate) fn reset(&mut self, name: &str) -> SqlResult<()> {
         let own = Settings::default();
         match name.to_lowercase().as_str() {

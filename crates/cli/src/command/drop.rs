@@ -18,7 +18,15 @@ pub(super) fn run(session: &Session, arguments: &DropArguments) -> Result<()> {
         }
         // The log has something for a table that is too damaged to get it: without the table the others are there again.
         Err(refused) if refused.is_damage() => match session.open_giving_up(&arguments.database, &arguments.object)? {
-            Some(_) => utility::DropReport { kind: "table", ..utility::DropReport::default() },
+            Some(database) if database.given_up().iter().any(|gone| gone.table == arguments.object) => {
+                utility::DropReport { kind: "table", ..utility::DropReport::default() }
+            }
+            // It was a partition of it.
+            Some(database) => {
+                let database = Database::from(database);
+                database.session().check_drop(&arguments.object)?;
+                utility::drop_object(database.engine(), &arguments.object)?
+            }
             None => return Err(refused.into()),
         },
         Err(refused) => return Err(refused.into()),

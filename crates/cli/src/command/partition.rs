@@ -4,7 +4,7 @@ use crate::arguments::{PartitionArguments, PartitionCommand};
 use crate::failure::Result;
 use crate::session::Session;
 use crate::size::{grouped, size_text};
-use pagefold::engine::{Database, OpenMode};
+use pagefold::engine::{Database, OpenMode, partition_name};
 use pagefold::utility::{self, MovedRows, PartitionLine, PartitionText};
 use serde_json::json;
 
@@ -29,11 +29,21 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
             let name = utility::add_partition(&database, table, &PartitionText { method: *compress, ..limit.clone() })?;
             done(session, table, "added", &name, &format!("Partition \"{name}\" added to \"{table}\""))
         }
-        PartitionCommand::Drop { partition, .. } => {
-            let (database, table) = open(OpenMode::Write)?;
-            let freed = utility::drop_partition(&database, table, partition)?;
-            let text = format!("Partition \"{partition}\" of \"{table}\" dropped; {} are free again", size_text(freed));
-            done(session, table, "dropped", partition, &text)
+        PartitionCommand::Drop { whole, partition } => {
+            let table = whole.table.as_str();
+            let freed = match session.try_to_open(&whole.database, OpenMode::Write)? {
+                Ok(database) => {
+                    let freed = utility::drop_partition(&database, table, partition)?;
+                    format!("; {} are free again", size_text(freed))
+                }
+                // The log has something for it that it is too damaged to get: without it the others are there again.
+                Err(refused) if refused.is_damage() => match session.open_giving_up(&whole.database, &partition_name(table, partition))? {
+                    Some(_) => String::new(),
+                    None => return Err(refused.into()),
+                },
+                Err(refused) => return Err(refused.into()),
+            };
+            done(session, table, "dropped", partition, &format!("Partition \"{partition}\" of \"{table}\" dropped{freed}"))
         }
         PartitionCommand::Rotate { limit, .. } => {
             let (database, table) = open(OpenMode::Write)?;

@@ -12,7 +12,7 @@ use crate::catalog::{self, OtherEntry, read_definition};
 use crate::core::Core;
 use crate::data_set::DataSet;
 use crate::index::Index;
-use crate::objects::{Broken, Headers, KnownDataSets, Objects, Place, open_index, open_table, reason_of};
+use crate::objects::{Broken, Headers, KnownDataSets, Objects, Place, open_index, open_table, reason_of, split_partition_name};
 use crate::table_space::Table;
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, DefinitionView};
@@ -68,7 +68,7 @@ pub(crate) enum Damaged<'a> {
 /// Tables that the database is to be recovered without, should they be too damaged to get what the log has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUp<'a> {
-    /// The one of this name.
+    /// The one of this name; of a partitioned one each of its partitions.
     Table(&'a str),
     /// Each.
     Any,
@@ -89,7 +89,7 @@ pub struct GivenUp {
 impl GiveUp<'_> {
     fn is(self, table: &str) -> bool {
         match self {
-            GiveUp::Table(name) => name == table,
+            GiveUp::Table(name) => name == table || split_partition_name(table).is_some_and(|(whole, _)| whole == name),
             GiveUp::Any | GiveUp::OthersThan(_) => true,
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct ConflictUpdate {
     /// Of the row that is there, and behind it the row that was to come.
     pub(crate) assignments: Vec<(usize, Expr)>,
     pub(crate) condition: Option<Expr>,
+    /// A view, and what its rows meet: one that it does not show is not changed.
+    pub(crate) shown: Option<(String, Vec<Expr>)>,
 }
 
 impl ConflictUpdate {
@@ -332,7 +334,9 @@ impl Binder<'_> {
         };
         assignments.iter_mut().for_each(|(_, expr)| place(expr));
         condition.iter_mut().for_each(place);
-        Ok(ConflictUpdate { assignments, condition })
+        let mut shown = target.view.as_ref().map(|view| (view.name.clone(), view.conditions.clone()));
+        shown.iter_mut().flat_map(|(_, conditions)| conditions).for_each(place);
+        Ok(ConflictUpdate { assignments, condition, shown })
     }
 }
 

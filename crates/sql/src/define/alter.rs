@@ -4,7 +4,7 @@
 //! (`docs/altering.md`). Compression and page size are changed by REORG.
 
 use super::constraint::{base_name, check_name, first_free, plain_check, plain_key, plain_unique};
-use super::dependents::{Dependent, Going};
+use super::dependents::Going;
 use super::table::of_column;
 use super::{Defining, taken, too_much};
 use crate::bind::change::{column_of, to_slots};
@@ -140,7 +140,7 @@ impl Defining<'_> {
     }
 
     /// Changes a table, all its parts.
-    fn change(&mut self, table: &TableRef, changes: &[TableChange]) -> SqlResult<()> {
+    pub(super) fn change(&mut self, table: &TableRef, changes: &[TableChange]) -> SqlResult<()> {
         if table.is_divided() {
             self.transaction.change_partitioned_table(&table.name, changes)?;
         } else {
@@ -363,18 +363,7 @@ impl Defining<'_> {
             }
             AlterColumnOperation::DropNotNull if own.nullable => Ok(()),
             AlterColumnOperation::DropNotNull => self.change(table, &[TableChange::DropNotNull(name)]),
-            AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
-                let data_type = types::data_type(data_type)?;
-                self.refuse_type_of_key(table, column, &data_type)?;
-                // Nobody makes a view of it from here on.
-                self.say(table, |_| Ok(()))?;
-                if let Some((Dependent::View(view), _)) = self.views_on(&[Going::Column(table.name.clone(), column, name.clone())]).first()
-                {
-                    let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");
-                    return Err(error.with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")));
-                }
-                self.change(table, &[TableChange::SetType { column: name, data_type }])
-            }
+            AlterColumnOperation::SetDataType { data_type, using, .. } => self.set_type(table, column, data_type, using.as_ref()),
             other => Err(SqlError::unsupported(format!("ALTER COLUMN ... {other}"))),
         }
     }
@@ -537,7 +526,8 @@ impl Defining<'_> {
             Ok((condition, planned.plan, std::mem::take(&mut binder.subplans)))
         })?;
         to_slots(&mut condition);
-        let view = self.transaction.read_view()?;
+        // Rows that came since the snapshot, too.
+        let view = self.transaction.newest_view()?;
         let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());
         let context = execution.context();
         let mut rows = crate::execute::open(&plan, &context)?;
@@ -596,6 +586,6 @@ fn pass(operation: &AlterTableOperation) -> u8 {
 }
 
 /// The name of a table in a query.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect::<Vec<_>>().join(".")
 }

@@ -22,6 +22,7 @@ mod foreign_key;
 mod index;
 pub(crate) mod options;
 pub(crate) mod partition;
+mod retype;
 pub(crate) mod sequence;
 mod table;
 mod table_as;

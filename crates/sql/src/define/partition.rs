@@ -8,6 +8,7 @@ use crate::expression::{Env, Now};
 use crate::parse::{identifier, object_name};
 use crate::partitioning::{Mark, arguments};
 use crate::print::printed;
+use crate::temporary::is_temporary;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionSpec, Transaction, limit_key};
@@ -143,6 +144,10 @@ impl Defining<'_> {
                 };
                 let with = TableRef::find(self.transaction, &object_name(&names.into())?)?;
                 with.refuse_partition("EXCHANGE PARTITION")?;
+                if is_temporary(&with.name) != is_temporary(&table.name) {
+                    let message = format!("table \"{}\" is temporary, or \"{}\" is, and the other is not", with.name, table.name);
+                    return Err(SqlError::new("42809", message));
+                }
                 self.refuse_referred(table, "exchange a partition of")?;
                 self.refuse_referred(&with, "exchange a partition with")?;
                 Ok(self.transaction.exchange_partition(&table.name, &identifier(partition), &with.name)?)

@@ -194,7 +194,7 @@ pub(super) fn given_row(plan: &InsertPlan, context: &Context<'_>, source: &[Valu
 }
 
 /// Computes generated columns, and refuses a row that does not meet a rule.
-pub(super) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
+pub(crate) fn follow(table: &TableRef, rules: &RowRules, context: &Context<'_>, row: &mut Tuple) -> SqlResult<()> {
     complete(table, rules, context, row)?;
     meets_checks(table, rules, &context.env(row))
 }
@@ -256,7 +256,7 @@ pub(crate) fn failing_row(table: &TableRef, row: &[Value]) -> String {
 }
 
 /// Names the constraint that a duplicate key violates.
-fn of_key(error: Error, table: &TableRef) -> SqlError {
+pub(crate) fn of_key(error: Error, table: &TableRef) -> SqlError {
     match &error {
         Error::DuplicateKey { index, .. } => {
             let index = pagefold_engine::database::split_partition_name(index).map_or(index.as_str(), |(name, _)| name).to_owned();
@@ -349,6 +349,13 @@ fn insert_or(
     };
     let mut both = old.clone();
     both.extend(row);
+    if let Some((view, conditions)) = &update.shown {
+        for condition in conditions {
+            if !context.is_true(condition, &both)? {
+                return Err(SqlError::new("55000", format!("conflicting row is not visible through view \"{view}\"")));
+            }
+        }
+    }
     if let Some(condition) = &update.condition
         && !context.is_true(condition, &both)?
     {

@@ -16,6 +16,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A transaction of a session.
+/// What is set when a transaction has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct After {
+    commit: Settings,
+    rollback: Settings,
+}
+
+/// A savepoint, and what was set there: now, and after the transaction.
+#[derive(Debug)]
+pub(super) struct NamedSavepoint {
+    pub(super) name: String,
+    savepoint: Savepoint,
+    settings: (Settings, Option<Box<After>>),
+}
+
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) transaction: Transaction<'static>,
@@ -23,7 +38,7 @@ pub(crate) struct Open {
     pub(crate) is_explicit: bool,
     /// A statement has failed: only rollback is left, to a savepoint or of all.
     pub(super) has_failed: bool,
-    pub(super) savepoints: Vec<(String, Savepoint)>,
+    pub(super) savepoints: Vec<NamedSavepoint>,
     /// Microseconds since 1970 at which it began.
     pub(crate) began: i64,
     pub(super) options: TransactionOptions,
@@ -31,8 +46,8 @@ pub(crate) struct Open {
     /// It may use the plans of the session, where definitions are the newest ones.
     pub(super) finds_newest: bool,
     pub(super) cursors: HashMap<String, Cursor>,
-    /// What was set when it began, and what SET LOCAL has set since.
-    pub(super) before: Option<Box<(Settings, Vec<String>)>>,
+    /// Settings that it has changed, as they are when it has ended; nothing as long as there are none.
+    pub(super) after: Option<Box<After>>,
     /// Plans of its own: of what it has made itself, or of its snapshot.
     pub(super) plans: Plans,
     /// Lets others see that the session has it.
@@ -64,7 +79,7 @@ impl Open {
             has_run: false,
             finds_newest: true,
             cursors: HashMap::new(),
-            before: None,
+            after: None,
             plans: Plans::default(),
         }
     }
@@ -144,7 +159,7 @@ impl Session {
             self.explicit("COMMIT AND CHAIN")?;
         }
         let Some(mut open) = self.open.take() else { return Ok(Done::tag("COMMIT")) };
-        self.settings_after(&mut open, true)?;
+        self.settings_after(&mut open, true);
         // What reads the transaction's rows goes before it.
         open.cursors.clear();
         let options = open.options;
@@ -162,14 +177,37 @@ impl Session {
     }
 
     /// What is set when a transaction has ended: of SET LOCAL nothing, of SET what was committed.
-    fn settings_after(&mut self, open: &mut Open, commits: bool) -> SqlResult<()> {
-        let Some(before) = open.before.take() else { return Ok(()) };
-        let (before, local) = *before;
-        if !commits || open.has_failed {
-            self.settings = before;
-            return Ok(());
+    fn settings_after(&mut self, open: &mut Open, commits: bool) {
+        if let Some(after) = open.after.take() {
+            self.settings = if commits && !open.has_failed { after.commit } else { after.rollback };
         }
-        local.iter().try_for_each(|name| self.settings.set_as_in(&before, name))
+    }
+
+    /// SET and RESET. `is_local`: up to the end of the transaction.
+    pub(super) fn change_settings(&mut self, is_local: bool, change: impl Fn(&mut Settings) -> SqlResult<()>) -> SqlResult<()> {
+        match self.open.as_mut().filter(|open| open.is_explicit) {
+            Some(open) => {
+                let unchanged = || Box::new(After { commit: self.settings.clone(), rollback: self.settings.clone() });
+                let mut after = open.after.clone().unwrap_or_else(unchanged);
+                if !is_local {
+                    change(&mut after.commit)?;
+                }
+                change(&mut self.settings)?;
+                open.after = Some(after);
+                Ok(())
+            }
+            // Its transaction is that of the statement: it would end with it.
+            None if is_local => change(&mut self.settings.clone()),
+            None => change(&mut self.settings),
+        }
+    }
+
+    pub(super) fn savepoint(&mut self, name: String) -> SqlResult<Done> {
+        let settings = self.settings.clone();
+        let open = self.explicit("SAVEPOINT")?;
+        let (savepoint, settings) = (open.transaction.savepoint(), (settings, open.after.clone()));
+        open.savepoints.push(NamedSavepoint { name, savepoint, settings });
+        Ok(Done::tag("SAVEPOINT"))
     }
 
     pub(super) fn rollback(&mut self, chain: bool) -> SqlResult<Done> {
@@ -177,7 +215,7 @@ impl Session {
             self.explicit("ROLLBACK AND CHAIN")?;
         }
         if let Some(mut open) = self.open.take() {
-            self.settings_after(&mut open, false)?;
+            self.settings_after(&mut open, false);
             open.cursors.clear();
             let options = open.options;
             open.transaction.rollback()?;
@@ -190,12 +228,15 @@ impl Session {
 
     pub(super) fn roll_back_to(&mut self, wanted: &str) -> SqlResult<Done> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
-        let Some(at) = open.savepoints.iter().rposition(|(own, _)| own == wanted) else { return Err(no_savepoint(wanted)) };
+        let Some(at) = open.savepoints.iter().rposition(|own| own.name == wanted) else { return Err(no_savepoint(wanted)) };
         open.close_cursors_since(at);
-        open.transaction.roll_back_to(open.savepoints[at].1)?;
+        open.transaction.roll_back_to(open.savepoints[at].savepoint)?;
         open.savepoints.truncate(at + 1);
         open.has_failed = false;
         open.plans = Plans::default();
+        let settings = open.savepoints[at].settings.clone();
+        open.after = settings.1;
+        self.settings = settings.0;
         Ok(Done::tag("ROLLBACK"))
     }
 }

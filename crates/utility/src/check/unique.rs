@@ -20,6 +20,12 @@ const HASHES_MAX: u64 = 8 << 20;
 /// Keys that are named, of one index.
 const NAMED_MAX: usize = 1000;
 
+/// An entry: number of its share, page, key, RID.
+type Entry = (usize, u32, Box<[u8]>, Rid);
+
+/// Gets entries as [`Entry`] has them.
+type EntryOfShare<'v> = dyn FnMut(usize, u32, &[u8], Rid) + 'v;
+
 /// Reports keys that rows of two partitions have. `is_wanted`: only tables of these names are there.
 ///
 /// # Errors
@@ -70,7 +76,7 @@ fn compare(name: &str, shares: &mut [IndexFile<'_>], context: &mut Context<'_>) 
     let passes = keys / HASHES_MAX + 1;
     let progress = context.progress();
     progress.start(&format!("comparing keys of index \"{name}\" in all partitions"), Some(pages * passes), Unit::Pages);
-    let mut twice: HashMap<u64, Vec<(usize, u32, Box<[u8]>, Rid)>> = HashMap::new();
+    let mut twice: HashMap<u64, Vec<Entry>> = HashMap::new();
     let mut hashes: Vec<u64> = Vec::new();
     for pass in 0..passes {
         hashes.clear();
@@ -110,8 +116,8 @@ fn compare(name: &str, shares: &mut [IndexFile<'_>], context: &mut Context<'_>) 
     Ok(())
 }
 
-/// Delivers the entries of all shares: its number, page, key without a NULL, RID.
-fn visit(shares: &mut [IndexFile<'_>], context: &mut Context<'_>, visit: &mut dyn FnMut(usize, u32, &[u8], Rid)) -> Result<()> {
+/// Delivers the entries of all shares whose keys have no NULL.
+fn visit(shares: &mut [IndexFile<'_>], context: &mut Context<'_>, visit: &mut EntryOfShare<'_>) -> Result<()> {
     for (number, share) in shares.iter_mut().enumerate() {
         let layout = share.key_layout.clone();
         let has_null = |key: &[u8]| {

@@ -14,10 +14,10 @@ use crate::catalog::OtherEntry;
 use crate::core::Lifetime;
 use crate::index::{Index, IndexAttributes};
 use crate::pool::Frees;
-use crate::table_space::{DataPages, RowBuffer, RowSink, Table, TableAttributes};
+use crate::table_space::{DataPages, Layouts, RowBuffer, RowSink, Table, TableAttributes};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
-use pagefold_types::Rid;
+use pagefold_types::{DataType, Rid, Schema, SchemaError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Transaction<'_> {
     /// As [`drop_table`](Self::drop_table) and [`create_table`](Self::create_table); the table is as it was then.
     pub fn truncate_table(&mut self, name: &str) -> Result<Arc<Table>> {
         let savepoint = self.savepoint();
-        let result = self.make_anew(name);
+        let result = self.make_anew(name, |_, _| Ok(()));
         if result.is_err() {
             // Where only rollback is left, that takes it back, too.
             let _ = self.roll_back_to(savepoint);
@@ -110,12 +110,35 @@ impl Transaction<'_> {
         result
     }
 
-    fn make_anew(&mut self, name: &str) -> Result<Arc<Table>> {
+    /// An empty table comes in the place of one, with the same indexes, in which a column has another type: for who writes its rows anew. They are read in a view that was taken
+    /// before, and after the caller has locked the table as a whole, as whoever alters it does.
+    ///
+    /// # Errors
+    /// As [`truncate_table`](Self::truncate_table); when there is no such column, or the columns make no table or key.
+    pub fn write_table_anew(&mut self, name: &str, column: &str, data_type: DataType) -> Result<Arc<Table>> {
+        let savepoint = self.savepoint();
+        let result = self.make_anew(name, |attributes, layouts| {
+            let mut columns = attributes.schema.columns().to_vec();
+            let refuse = |e: SchemaError| Error::Parameter(format!("table \"{name}\": {e}"));
+            columns[attributes.schema.index_of(column).map_err(refuse)?].data_type = data_type;
+            attributes.schema = Schema::new(columns).map_err(refuse)?;
+            attributes.layouts = layouts.fresh(&attributes.schema);
+            attributes.source_schema.clear();
+            attributes.notes.set_statistics(None).map_err(|e| Error::Parameter(e.to_string()))
+        });
+        if result.is_err() {
+            let _ = self.roll_back_to(savepoint);
+        }
+        result
+    }
+
+    fn make_anew(&mut self, name: &str, change: impl FnOnce(&mut TableAttributes, &Layouts) -> Result<()>) -> Result<Arc<Table>> {
         let old = self.table(name)?;
         // With what is said of them now, by this transaction too.
         let again = |index: &Arc<Index>| IndexAttributes { notes: (*self.notes_of_index(index)).clone(), ..index.attributes().clone() };
         let indexes: Vec<IndexAttributes> = self.defining.indexes_as_now(&old).iter().map(again).collect();
-        let attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
+        let mut attributes = TableAttributes { notes: (*self.notes_of_table(&old)).clone(), ..old.attributes().clone() };
+        change(&mut attributes, &old.attributes_now().layouts)?;
         self.drop_named_table(name, true)?;
         let table = self.create_table(attributes)?;
         for attributes in indexes {

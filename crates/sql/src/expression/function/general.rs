@@ -34,7 +34,14 @@ fn first<'a>(_: &Function, arguments: &'a [Expr], env: &'a Env<'a>) -> SqlResult
 
 /// NULLIF: NULL if both are equal, else the first.
 pub(super) fn nullif(left: Typed, right: Typed, params: &ParamTypes) -> SqlResult<Typed> {
-    let left = make::settle(left, params)?;
+    let left = match (left.data_type, right.data_type) {
+        // A literal in quotes, or a parameter, is what the other one is.
+        (None, Some(_)) => {
+            let (mut both, data_type) = make::unify(vec![left, right.clone()], "NULLIF", params)?;
+            Typed::of(both.swap_remove(0), data_type)
+        }
+        _ => make::settle(left, params)?,
+    };
     let data_type = left.data_type.unwrap_or(types::TEXT);
     let equal = make::compare(Comparison::Equal, left.clone(), right, params)?;
     let null = Typed::of(Expr::Literal(Value::Null), data_type);
