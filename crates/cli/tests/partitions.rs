@@ -149,14 +149,14 @@ fn what_is_refused_says_why_and_changes_nothing() {
         (&["load", "db", "new", "sales.csv", "--partition-by", "day: 2024-13-01"], "column \"day\""),
         (&["load", "db", "new", "sales.csv", "--partition-by", "day: MAXVALUE, 2024-01-01"], "comes behind one without a limit"),
         (&["load", "db", "new", "sales.csv", "--partition-by", "day: 2024-05-01, 2024-05-01"], "is not above that of the one before"),
-        (&["load", "db", "new", "sales.csv", "--partition-by", "day: MAXVALUE", "--primary-key", "id"], "lacks column \"day\""),
+        (&["load", "db", "new", "sales.csv", "--partition-by", LIMITS, "--primary-key", "shop"], "duplicate key"),
         (&["load", "db", "new", "sales.csv", "--partition-by", "day: (2024-05-01, 3)"], "a limit has 2 values"),
         (&["partition", "add", "db", "sales", "2024-12-01"], "is not above that of the last one"),
         (&["partition", "drop", "db", "sales", "q9"], "there are: p1, p2, q3, p4"),
         (&["partition", "split", "db", "sales", "q3", "2024-10-01"], "is not within the range"),
         (&["partition", "merge", "db", "sales", "p1", "q3"], "follow each other"),
         (&["partition", "list", "db", "one"], "no partitioned table \"one\""),
-        (&["create-index", "db", "i", "sales(shop)", "--unique"], "lacks column \"day\""),
+        (&["create-index", "db", "i", "sales(shop)", "--unique"], "duplicate key"),
         (&["drop", "db", "sales/p1"], "`pagefold partition drop` drops it"),
         (&["reorg", "db", "sales", "--compress", "auto"], "may want different methods"),
     ];
@@ -209,6 +209,47 @@ fn an_index_that_cannot_be_built_leaves_nothing() {
     let refused = place.run(&["create-index", "db", "one", "sales(day, shop)", "--unique"]);
     assert!(refused.code == Some(1) && refused.err.contains("duplicate key"), "{refused:?}");
     assert_eq!(place.run(&["report", "db", "--json"]).ok().json()["indexes"].as_array().unwrap().len(), before);
+    check(&place);
+}
+
+/// The table is divided by another column than that of its primary key.
+#[test]
+fn keys_are_unique_over_all_partitions() {
+    let place = Place::new();
+    let mut text = "id,day,shop,note\n".to_owned();
+    (0..ROWS).for_each(|i| text += &row(i));
+    std::fs::write(place.path("sales.csv"), &text).unwrap();
+    std::fs::write(place.path("twice.csv"), text + &row(11)[..2] + ",2024-02-02,shop,same number\n").unwrap();
+    let divided = ["--primary-key", "id", "--partition-by", LIMITS];
+    let load = |file, more: &[&str]| place.run(&[&["load", "db", "sales", file], &divided[..], more].concat());
+    let refused = load("twice.csv", &[]);
+    assert!(refused.code == Some(1) && refused.err.contains("duplicate key (11)"), "{refused:?}");
+    load("sales.csv", &[]).ok();
+    let before = sorted(rows(&place, "sales", &[]));
+    let get = |id: &str| place.run(&["get", "db", "sales", id]).ok().out;
+    assert!(get("7").contains("2024-08-01") && get("24").contains("2024-01-03"));
+    assert!(place.run(&["get", "db", "sales", "999999"]).code == Some(1));
+    place.run(&["copy", "db", "then.pfc"]).ok();
+    // Row 7 goes from q3 to p1; a new one comes.
+    std::fs::write(place.path("new.csv"), "id,day,shop,note\n7,2024-01-01,shop,moved\n500000,2024-12-12,shop,new\n").unwrap();
+    assert!(place.run(&["upsert", "db", "sales", "new.csv"]).ok().out.contains("1"));
+    assert!(get("7").contains("moved"));
+    let refused: [(&[&str], &str); 3] = [
+        (&["load", "db", "sales", "new.csv", "--append"], "duplicate key"),
+        (&["load", "db", "sales/q3", "q3.csv", "--replace"], "duplicate key (7)"),
+        // It had row 7 then.
+        (&["recover", "db", "then.pfc", "--table", "sales/q3"], "duplicate key (7)"),
+    ];
+    std::fs::write(place.path("q3.csv"), "id,day,shop,note\n7,2024-08-01,shop,back\n").unwrap();
+    for (arguments, says) in refused {
+        let run = place.run(arguments);
+        assert!(run.code != Some(0) && run.err.contains(says), "{arguments:?}: {run:?}");
+    }
+    check(&place);
+    std::fs::write(place.path("gone.csv"), "id\n7\n500000\n").unwrap();
+    place.run(&["delete", "db", "sales", "gone.csv"]).ok();
+    place.run(&["recover", "db", "then.pfc", "--table", "sales/q3"]).ok();
+    assert_eq!(sorted(rows(&place, "sales", &[])), before);
     check(&place);
 }
 

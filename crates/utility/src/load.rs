@@ -4,7 +4,7 @@
 
 use crate::change_rows::append_rows;
 use crate::estimate::choose_for_load;
-use crate::index_build::{KeyCollector, KeyCollectors};
+use crate::index_build::{KeyCollector, KeyCollectors, stopped};
 use crate::kept::{KeptIndexes, kept_notes};
 use crate::load_threads::{Batches, with_batches};
 use crate::options::INDEX_PAGE_BYTES;
@@ -12,7 +12,7 @@ use crate::partitions::{Tables, load_partitioned};
 use crate::sample::sample_source;
 use crate::{Error, LoadMode, LoadOptions, Progress, Result, Setting, Unit};
 use pagefold_advisor::{Choice, TableOptions};
-use pagefold_engine::database::{Change, Database};
+use pagefold_engine::database::{Change, Database, split_partition_name};
 use pagefold_engine::index::{IndexAttributes, IndexFormat};
 use pagefold_engine::pool::By;
 use pagefold_engine::table_space::{BulkLoader, Method, RangeOf, Table, TableAttributes};
@@ -139,6 +139,10 @@ pub fn load_source(
     for collector in collectors.into_vec() {
         let (index, _) = collector.build(progress).map_err(|error| find_twice(error, source, &packer, &target))?;
         report.index_bytes += u64::from(index.data_set().page_count()) * index.data_set().page_bytes() as u64;
+    }
+    if let Some((whole, _)) = split_partition_name(table).filter(|_| target.range().is_some()) {
+        let whole = change.lock_partitioned_table(whole)?;
+        change.check_all_keys(&whole, progress).map_err(stopped)?;
     }
     change.commit()?;
     Ok(report)

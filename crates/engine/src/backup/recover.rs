@@ -282,9 +282,16 @@ impl Log<'_> {
         let mut reached = end;
         for number in parts.segment_of(end)..=last {
             let places = sources.of(number);
-            let mut best = None;
+            let (mut best, mut refused) = (None, None);
             for (i, place) in places.iter().enumerate() {
-                parts.take(self.storage.as_ref(), number, place, &known)?;
+                match parts.take(self.storage.as_ref(), number, place, &known) {
+                    // Another directory may have it whole.
+                    Err(error) if error.is_damage() && places.len() > 1 => {
+                        refused = refused.or(Some(error));
+                        continue;
+                    }
+                    taken => taken?,
+                }
                 if places.len() > 1 {
                     let mut reader = self.open(log_directory, reached)?;
                     // What is damaged will be said when all is there.
@@ -295,6 +302,8 @@ impl Log<'_> {
             if let Some((end, i)) = best {
                 parts.take(self.storage.as_ref(), number, &places[usize::MAX - i], &known)?;
                 reached = end;
+            } else if let Some(error) = refused {
+                return Err(error);
             } else if places.is_empty() && parts.positions(number).0.max(end) < parts.positions(number).1 {
                 return Ok(Some(number));
             }

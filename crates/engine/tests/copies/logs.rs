@@ -134,6 +134,20 @@ fn a_missing_segment_is_named_unless_nothing_of_it_is_wanted() {
     file.write_at(&[byte[0] ^ 1], 9000).unwrap();
     let error = recover(&known.place, "made", &["whole.pfc"], &["archive", "db"], Until::End).unwrap_err();
     assert!(matches!(&error, Error::Damaged { path, .. } if path.contains(name)), "{error}");
+    // It may be whole elsewhere, and cut off here.
+    file.write_at(&byte, 9000).unwrap();
+    let mut whole = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut whole, 0).unwrap();
+    file.set_len(4096).unwrap();
+    assert!(recover(&known.place, "made", &["whole.pfc"], &["archive", "db"], Until::End).is_err());
+    storage.create_directory(Path::new("second")).unwrap();
+    let second = storage.open(&Path::new("second").join(gone.file_name().unwrap()), &OpenOptions::create_new()).unwrap();
+    second.write_at(&whole, 0).unwrap();
+    recover(&known.place, "both", &["whole.pfc"], &["archive", "db", "second"], Until::End).unwrap();
+    assert_eq!(contents(&known.place.open("both", OpenMode::Write).unwrap()), known.model);
+    file.set_len(0).unwrap();
+    file.write_at(&whole, 0).unwrap();
+    file.write_at(&[byte[0] ^ 1], 9000).unwrap();
     // Neither are directories without log, or with that of another database.
     let error = recover(&known.place, "made", &["whole.pfc"], &["early/data"], Until::End).unwrap_err().to_string();
     assert!(error.contains("early/data: no segment"), "{error}");

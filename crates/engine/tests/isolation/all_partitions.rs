@@ -9,9 +9,11 @@ use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::TableAttributes;
 use pagefold_engine::{Error, Silent};
-use pagefold_io::{FaultOptions, FaultStorage, MemoryStorage, OsClock, Storage};
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, MemoryStorage, OsClock, Storage};
 use pagefold_types::{Direction, Value, ValueRef};
-use pagefold_utility::{IndexOptions, PartitionText, ReorgOptions, create_index, merge_partitions, rebuild_index, reorg, split_partition};
+use pagefold_utility::{
+    IndexOptions, PartitionText, ReorgOptions, check, create_index, merge_partitions, rebuild_index, reorg, split_partition,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -257,6 +259,36 @@ fn define(database: &Database, commits: bool, change: impl Fn(&mut Transaction<'
             Err(error) => assert!(is_retryable(&Err::<(), _>(error.clone())) || matches!(error, Error::DuplicateKey { .. }), "{error}"),
         }
     }
+}
+
+/// What nobody makes: rows of two partitions with one key, in an index whose keys are unique over all.
+#[test]
+fn check_finds_a_key_of_two_partitions() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    create(&database);
+    let mut t = begin(&database);
+    t.drop_partitioned_index("sales_pk").unwrap();
+    (0..300).for_each(|id| insert(&mut t, id, id % 30).unwrap());
+    insert(&mut t, 77, 5).unwrap();
+    for name in ["a", "b", "c"] {
+        let table = t.table(&format!("sales/{name}")).unwrap();
+        t.create_index(&table, by_id(&format!("sales_pk/{name}"))).unwrap();
+    }
+    t.commit().unwrap();
+    let errors = |storage: &FaultStorage| {
+        let (storage, clock) = (Arc::new(storage.clone()) as Arc<dyn Storage>, Arc::new(OsClock) as Arc<dyn Clock>);
+        let settings = Settings { pools: PoolSettings { memory_bytes: 16 << 20, ..PoolSettings::default() }, ..Settings::default() };
+        let report = check(&storage, &clock, Path::new("db"), settings, &Silent).unwrap();
+        report.errors.iter().map(|error| format!("{}: {}", error.object, error.reason)).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(&storage.crash_image(CrashPolicy::KeepAll)), Vec::<String>::new(), "an index of each by itself");
+    let mut change = database.change();
+    assert!(change.complete_partitioned_index("sales", &by_id("sales_pk")).unwrap().is_empty());
+    change.commit().unwrap();
+    database.close().unwrap();
+    let [found] = &errors(&storage)[..] else { panic!("one error") };
+    assert!(found.contains("key (77) of row") && found.contains("unique over all partitions"), "{found}");
 }
 
 struct StopAtEnd<'s>(&'s AtomicBool);

@@ -16,7 +16,6 @@ use crate::table_space::{RowBuffer, Table};
 use crate::transaction::Resource;
 use crate::{Error, Result};
 use pagefold_types::Rid;
-use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -78,9 +77,7 @@ impl Transaction<'_> {
 
     fn taker_in(&mut self, shares: &[Share], own: u32, key: &[u8]) -> Result<Option<(Arc<Table>, Rid)>> {
         for Share { table, index } in shares.iter().filter(|share| share.index.object_id != own) {
-            if let Some(serializable) = self.serializable() {
-                serializable.on_read_range(self.state.id(), index.object_id, Bound::Included(key), Bound::Included(key))?;
-            }
+            // That there is no entry need not be noted as read: nobody else adds one, as long as the key is locked.
             index.check_usable()?;
             if !index.tree().may_have(key)? || index.tree().key_cursor(key).next()?.is_none() {
                 continue;
@@ -121,8 +118,9 @@ impl Transaction<'_> {
     /// The shares of an index, of which one is this, as they are now.
     pub(super) fn shares(&mut self, table: &Table, index: &Index) -> Result<Arc<[Share]>> {
         // As it is called by now: this transaction may have exchanged it.
-        let called = self.defining.index_by_id(index.object_id).map_or_else(|| index.name().to_owned(), |own| own.name().to_owned());
-        let names = split_partition_name(&called).zip(split_partition_name(table.name()));
+        let own = self.defining.index_by_id(index.object_id).cloned();
+        let called = own.as_deref().unwrap_or(index).name();
+        let names = split_partition_name(called).zip(split_partition_name(table.name()));
         let Some(((name, _), (of_table, _))) = names else { return Ok(Arc::default()) };
         // Read first: what is found may be newer, never older.
         let version = self.definitions_version();
