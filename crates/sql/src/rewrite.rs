@@ -7,6 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Rewrites a statement that begins with such a word.
 pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    plain_trim(tokens);
     let mut words = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
     let (Some((first, token)), second) = (words.next(), words.next().map(|(at, _)| at)) else { return };
     let Some(word) = crate::parse::word(&token.token) else { return };
@@ -174,6 +175,25 @@ fn marked_merge(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `trim([BOTH | LEADING | TRAILING] FROM text)`, without the characters: FROM goes.
+fn plain_trim(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while let Some(trim) = tokens[at..].iter().position(|token| is_word(token, &["trim"])).map(|more| at + more) {
+        at = trim + 1;
+        let mut rest = (at..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
+        if rest.next().is_none_or(|paren| tokens[paren].token != Token::LParen) {
+            continue;
+        }
+        let mut from = rest.next();
+        if from.is_some_and(|at| is_word(&tokens[at], &["both", "leading", "trailing"])) {
+            from = rest.next();
+        }
+        if let Some(from) = from.filter(|at| is_word(&tokens[*at], &["from"])) {
+            tokens.remove(from);
+        }
+    }
+}
+
 /// `[NOT] DEFERRABLE` of a transaction says when a snapshot is taken that needs no retry: it changes nothing of what is seen.
 fn without_deferrable(tokens: &mut Vec<TokenWithSpan>) {
     let is_of_transaction = tokens.iter().any(|token| is_word(token, &["transaction", "begin", "characteristics"]));
@@ -209,6 +229,15 @@ mod tests {
         rewrite(&mut tokens);
         let words: Vec<String> = tokens.iter().map(|token| token.token.to_string()).filter(|text| !text.trim().is_empty()).collect();
         words.join(" ").trim_end_matches(" EOF").to_owned()
+    }
+
+    #[test]
+    fn trim_may_name_no_characters() {
+        assert_eq!(
+            of("SELECT trim(both FROM a), trim ( from b ), trim(leading 'x' from c), trim from t"),
+            "SELECT trim ( both a ) , trim ( b ) , trim ( leading 'x' from c ) , trim from t"
+        );
+        assert_eq!(of("SELECT trim"), "SELECT trim");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use super::Apply::{Strict, Values};
 use super::number::Rounding;
-use super::{Apply, bytes, format, general, hidden, immutable, interval, number, number_template, pattern, template, text, time};
+use super::{
+    Apply, bytes, format, general, hidden, immutable, interval, number, number_template, pattern, template, text, time, trigonometry,
+};
 use crate::expression::types::{self, Context, TEXT, castable};
 use crate::expression::{ParamTypes, Typed, arithmetic, make};
 use crate::{SqlError, SqlResult};
@@ -123,14 +125,34 @@ const FIXED: &[Signature] = &[
     of("pow", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::power)),
     of("degrees", &[DOUBLE], DOUBLE, Strict(number::degrees)),
     of("radians", &[DOUBLE], DOUBLE, Strict(number::radians)),
-    of("sin", &[DOUBLE], DOUBLE, Strict(number::sin)),
-    of("cos", &[DOUBLE], DOUBLE, Strict(number::cos)),
-    of("tan", &[DOUBLE], DOUBLE, Strict(number::tan)),
-    of("atan", &[DOUBLE], DOUBLE, Strict(number::atan)),
-    of("atan2", &[DOUBLE, DOUBLE], DOUBLE, Strict(number::atan2)),
+    of("sin", &[DOUBLE], DOUBLE, Strict(trigonometry::sin)),
+    of("cos", &[DOUBLE], DOUBLE, Strict(trigonometry::cos)),
+    of("tan", &[DOUBLE], DOUBLE, Strict(trigonometry::tan)),
+    of("cot", &[DOUBLE], DOUBLE, Strict(trigonometry::cot)),
+    of("asin", &[DOUBLE], DOUBLE, Strict(trigonometry::asin)),
+    of("acos", &[DOUBLE], DOUBLE, Strict(trigonometry::acos)),
+    of("atan", &[DOUBLE], DOUBLE, Strict(trigonometry::atan)),
+    of("sinh", &[DOUBLE], DOUBLE, Strict(trigonometry::sinh)),
+    of("cosh", &[DOUBLE], DOUBLE, Strict(trigonometry::cosh)),
+    of("tanh", &[DOUBLE], DOUBLE, Strict(trigonometry::tanh)),
+    of("asinh", &[DOUBLE], DOUBLE, Strict(trigonometry::asinh)),
+    of("acosh", &[DOUBLE], DOUBLE, Strict(trigonometry::acosh)),
+    of("atanh", &[DOUBLE], DOUBLE, Strict(trigonometry::atanh)),
+    of("sind", &[DOUBLE], DOUBLE, Strict(trigonometry::sind)),
+    of("cosd", &[DOUBLE], DOUBLE, Strict(trigonometry::cosd)),
+    of("tand", &[DOUBLE], DOUBLE, Strict(trigonometry::tand)),
+    of("cotd", &[DOUBLE], DOUBLE, Strict(trigonometry::cotd)),
+    of("asind", &[DOUBLE], DOUBLE, Strict(trigonometry::asind)),
+    of("acosd", &[DOUBLE], DOUBLE, Strict(trigonometry::acosd)),
+    of("atand", &[DOUBLE], DOUBLE, Strict(trigonometry::atand)),
+    of("atan2", &[DOUBLE, DOUBLE], DOUBLE, Strict(trigonometry::atan2)),
+    of("atan2d", &[DOUBLE, DOUBLE], DOUBLE, Strict(trigonometry::atan2d)),
     of("pi", &[], DOUBLE, Strict(number::pi)),
     of("gcd", &[INT, INT], INT, Strict(number::gcd)),
     of("gcd", &[BIGINT, BIGINT], BIGINT, Strict(number::gcd)),
+    of("lcm", &[INT, INT], INT, Strict(number::lcm)),
+    of("lcm", &[BIGINT, BIGINT], BIGINT, Strict(number::lcm)),
+    of("width_bucket", &[DOUBLE, DOUBLE, DOUBLE, INT], INT, Strict(number::width_bucket)),
     of("make_date", &[INT, INT, INT], DATE, Strict(time::make_date)),
     of("make_timestamp", &[INT, INT, INT, INT, INT, DOUBLE], TIMESTAMP, Strict(time::make_timestamp)),
     of("make_time", &[INT, INT, DOUBLE], TIME, Strict(time::make_time)),

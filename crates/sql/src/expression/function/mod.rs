@@ -20,6 +20,7 @@ mod pattern;
 mod template;
 mod text;
 mod time;
+mod trigonometry;
 
 pub(crate) use call::call;
 pub(crate) use internal::compared_rows;

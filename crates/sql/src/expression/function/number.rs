@@ -71,30 +71,6 @@ pub(super) fn radians<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Da
     from_double(double(arguments, 0).to_radians())
 }
 
-pub(super) fn sin<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    from_double(finite(double(arguments, 0))?.sin())
-}
-
-pub(super) fn cos<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    from_double(finite(double(arguments, 0))?.cos())
-}
-
-pub(super) fn tan<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    from_double(finite(double(arguments, 0))?.tan())
-}
-
-pub(super) fn atan<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    from_double(double(arguments, 0).atan())
-}
-
-pub(super) fn atan2<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    from_double(double(arguments, 0).atan2(double(arguments, 1)))
-}
-
-fn finite(value: f64) -> SqlResult<f64> {
-    if value.is_infinite() { Err(SqlError::new("22003", "input is out of range")) } else { Ok(value) }
-}
-
 pub(super) fn pi<'a>(_: &Function, _: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
     from_double(std::f64::consts::PI)
 }
@@ -262,11 +238,56 @@ fn trunc_to<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum
     })
 }
 
-/// Greatest common divisor, by Euclid.
-pub(super) fn gcd<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
-    let (mut a, mut b) = (int(arguments, 0).unsigned_abs(), int(arguments, 1).unsigned_abs());
+/// Greatest common divisor, by Euclid; 0 of two zeros.
+fn divisor(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    Ok(Datum::from_int(read::fit_integer(a.into(), &function.data_type)?))
+    a
+}
+
+/// Two integers without their signs: below 2^64.
+fn sizes(arguments: Args<'_, '_>) -> (u128, u128) {
+    (int(arguments, 0).unsigned_abs().into(), int(arguments, 1).unsigned_abs().into())
+}
+
+fn from_size<'a>(size: u128, function: &Function) -> SqlResult<Datum<'a>> {
+    Ok(Datum::from_int(read::fit_integer(i128::try_from(size).unwrap_or(i128::MAX), &function.data_type)?))
+}
+
+pub(super) fn gcd<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (a, b) = sizes(arguments);
+    from_size(divisor(a, b), function)
+}
+
+/// Least common multiple.
+pub(super) fn lcm<'a>(function: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (a, b) = sizes(arguments);
+    from_size(a.checked_div(divisor(a, b)).unwrap_or(0) * b, function)
+}
+
+/// In which of so many ranges of the same width between two bounds a number lies, counted from 1: 0 below all, one more above. Bounds may descend.
+pub(super) fn width_bucket<'a>(_: &Function, arguments: Args<'_, 'a>) -> SqlResult<Datum<'a>> {
+    let (value, low, high, count) = (double(arguments, 0), double(arguments, 1), double(arguments, 2), int(arguments, 3));
+    let refuse = |what: &str| Err(SqlError::new("2201G", what.to_owned()));
+    if count <= 0 {
+        return refuse("count must be greater than zero");
+    }
+    if value.is_nan() || low.is_nan() || high.is_nan() {
+        return refuse("operand, lower bound, and upper bound cannot be NaN");
+    }
+    if low.is_infinite() || high.is_infinite() {
+        return refuse("lower and upper bounds must be finite");
+    }
+    if low == high {
+        return refuse("lower bound cannot equal upper bound");
+    }
+    let (below, above) = if low < high { (value < low, value >= high) } else { (value > low, value <= high) };
+    let bucket = match (below, above) {
+        (true, _) => 0,
+        (_, true) => count + 1,
+        // Halves do not overflow.
+        _ => ((((value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)) * count as f64) as i64 + 1).min(count),
+    };
+    Ok(Datum::from_int(read::fit_integer(bucket.into(), &DataType::Integer)?))
 }
