@@ -386,9 +386,9 @@ pub(crate) struct DropArguments {
     /// Directory of the database
     #[arg(value_name = "DB")]
     pub(crate) database: PathBuf,
-    /// Name of the table or index
-    #[arg(value_name = "TABLE|INDEX")]
-    pub(crate) object: String,
+    /// Names of the tables or indexes, which go one by one
+    #[arg(value_name = "TABLE|INDEX", required = true)]
+    pub(crate) objects: Vec<String>,
 }
 
 /// The index appears complete, or stays as it was.

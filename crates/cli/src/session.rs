@@ -129,13 +129,18 @@ impl Session {
         }
     }
 
-    /// Opens a database that cannot be recovered because of damage to this table, without it; `None` when that is not what keeps it.
-    pub(crate) fn open_giving_up(&self, directory: &Path, table: &str) -> Result<Option<Database>> {
-        let without = GiveUp::Table(table);
-        let opened = Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, without);
-        let Ok(database) = opened else { return Ok(None) };
-        // One that could be recovered meanwhile still has it.
-        Ok(Some(database).filter(|database| !database.given_up().is_empty()))
+    /// Opens a database that cannot be recovered because of damage to these tables, without them; `None` when that is not what keeps it.
+    pub(crate) fn open_giving_up(&self, directory: &Path, tables: &[String]) -> Result<Option<Database>> {
+        let without = GiveUp::Tables(tables);
+        match Database::open_giving_up(Arc::new(OsStorage), Arc::new(OsClock), directory, self.settings()?, without) {
+            // One that could be recovered meanwhile still has them.
+            Ok(database) => Ok(Some(database).filter(|database| !database.given_up().is_empty())),
+            Err(error) if error.is_damage() => {
+                let then = "where several tables keep it from being opened, `pagefold drop` wants all of them at once";
+                Err(Failure::Failed(format!("{error}; the database cannot be opened without {}: {then}", tables.join(", "))))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens a database, or makes one where nothing is. True when it is new.

@@ -200,8 +200,11 @@ fn partitions_go_and_come_beneath_a_transaction() {
     let t = database.begin();
     assert_eq!(t.truncate_table("sales").unwrap().scan().unwrap().count(), 0);
     t.create_index("by_text", "sales", IndexDefinition::new(["text"])).unwrap();
+    // Unique over all partitions.
+    let table = t.table("sales").unwrap();
+    [25, 35].into_iter().for_each(|day| table.insert((1, day, "row")).unwrap());
     let refused = t.create_index("by_text_only", "sales", IndexDefinition::new(["text"]).unique());
-    assert!(matches!(refused, Err(Error::Parameter(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::DuplicateKey { .. })), "{refused:?}");
     t.drop_index("by_text").unwrap();
     t.drop_table("sales").unwrap();
     assert!(matches!(t.table("sales"), Err(Error::Unknown { .. })));

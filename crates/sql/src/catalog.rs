@@ -245,8 +245,8 @@ impl TableRef {
     /// Refuses to say something of a partition alone: what is said of a table that is divided holds for all of it.
     pub(crate) fn refuse_partition(&self, what: &str) -> SqlResult<()> {
         let part = self.first().table.name();
-        match split_partition_name(part).filter(|_| !self.is_divided() && self.first().table.range().is_some()) {
-            Some((whole, _)) => {
+        match self.whole_name() {
+            Some(whole) => {
                 let error = SqlError::unsupported(format!("{what} of the partition \"{part}\" alone"));
                 Err(error.with_hint(format!(
                     "Its columns and constraints are those of \"{whole}\": alter that. Only its storage parameters are its own."
@@ -254,6 +254,12 @@ impl TableRef {
             }
             None => Ok(()),
         }
+    }
+
+    /// Of a partition by its own name that of the table that is divided.
+    pub(crate) fn whole_name(&self) -> Option<&str> {
+        let part = &self.first().table;
+        split_partition_name(part.name()).filter(|_| !self.is_divided() && part.range().is_some()).map(|(whole, _)| whole)
     }
 
     /// Parts that have rows for which a condition may be true.

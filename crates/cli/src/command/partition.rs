@@ -37,10 +37,12 @@ pub(super) fn run(session: &Session, arguments: &PartitionArguments) -> Result<(
                     format!("; {} are free again", size_text(freed))
                 }
                 // The log has something for it that it is too damaged to get: without it the others are there again.
-                Err(refused) if refused.is_damage() => match session.open_giving_up(&whole.database, &partition_name(table, partition))? {
-                    Some(_) => String::new(),
-                    None => return Err(refused.into()),
-                },
+                Err(refused) if refused.is_damage() => {
+                    match session.open_giving_up(&whole.database, &[partition_name(table, partition)])? {
+                        Some(_) => String::new(),
+                        None => return Err(refused.into()),
+                    }
+                }
                 Err(refused) => return Err(refused.into()),
             };
             done(session, table, "dropped", partition, &format!("Partition \"{partition}\" of \"{table}\" dropped{freed}"))

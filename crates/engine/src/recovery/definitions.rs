@@ -68,8 +68,8 @@ pub(crate) enum Damaged<'a> {
 /// Tables that the database is to be recovered without, should they be too damaged to get what the log has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUp<'a> {
-    /// The one of this name; of a partitioned one each of its partitions.
-    Table(&'a str),
+    /// Those of these names; of a partitioned one each of its partitions.
+    Tables(&'a [String]),
     /// Each.
     Any,
     /// Each; and the tables that are none of these names', or parts of them, are gone whatever they are: a copy of these alone has not their pages, but may have
@@ -89,7 +89,10 @@ pub struct GivenUp {
 impl GiveUp<'_> {
     fn is(self, table: &str) -> bool {
         match self {
-            GiveUp::Table(name) => name == table || split_partition_name(table).is_some_and(|(whole, _)| whole == name),
+            GiveUp::Tables(names) => {
+                let whole = split_partition_name(table).map(|(whole, _)| whole);
+                names.iter().any(|name| name == table || Some(name.as_str()) == whole)
+            }
             GiveUp::Any | GiveUp::OthersThan(_) => true,
         }
     }

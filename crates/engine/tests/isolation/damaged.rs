@@ -244,8 +244,10 @@ fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_the
         let reader = open(&image, OpenMode::Read);
         assert!(reader.table("t").is_err() && rows(&reader, "u") == ROWS as u64 + 1, "{how:?}");
         drop(reader);
-        let give_up =
-            |table: &str| Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings, GiveUp::Table(table));
+        let give_up = |table: &str| {
+            let names = [table.to_owned()];
+            Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings, GiveUp::Tables(&names))
+        };
         assert!(give_up("u").is_err(), "{how:?}: another one is damaged");
         let opened = give_up("t").unwrap();
         let [GivenUp { table, error }] = opened.given_up() else { panic!("{how:?}: {:?}", opened.given_up()) };
@@ -343,7 +345,8 @@ fn what_a_commit_has_left_of_a_damaged_table_keeps_readers_from_nothing_else() {
         let reader = open(&image, OpenMode::Read);
         assert!(reader.table("t").is_err() && rows(&reader, "u") == ROWS as u64 + 1, "{how:?}");
         drop(reader);
-        let given_up = Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings(), GiveUp::Table("t"));
+        let names = ["t".to_owned()];
+        let given_up = Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings(), GiveUp::Tables(&names));
         let database = given_up.unwrap();
         insert(&database, "u", 7001).unwrap();
         database.close().unwrap();

@@ -128,6 +128,7 @@ impl Binder<'_> {
             true => self.transaction.references()?,
             false => Arc::new([]),
         };
+        self.refuse_of_partition(table, &reach, &referring)?;
         let is_referred = referring.iter().any(|(_, parent)| *parent == table.name);
         if !is_referred && table.rules.foreign_keys().next().is_none() {
             return Ok(made);
@@ -162,6 +163,23 @@ impl Binder<'_> {
             made.tables.clear();
         }
         Ok(made)
+    }
+
+    /// Refuses to take keys away in a partition by its own name, to which rows refer by the name of the whole: what follows from that is said of the whole.
+    fn refuse_of_partition(&mut self, table: &TableRef, reach: &Reach, referring: &[(String, String)]) -> SqlResult<()> {
+        let Some(whole) = table.whole_name() else { return Ok(()) };
+        for (child, _) in referring.iter().filter(|(_, parent)| parent == whole) {
+            let Some(child) = TableRef::find_now(self.transaction, child)? else { continue };
+            for (constraint, reference) in child.rules.foreign_keys().filter(|(_, reference)| reference.name == whole) {
+                let referred: Vec<usize> = reference.columns.iter().map(|column| *column as usize).collect();
+                if reach.deletes || reach.touches(&referred) {
+                    let error = SqlError::unsupported(format!("taking keys away in the partition \"{}\" alone", table.name));
+                    let detail = format!("Constraint \"{}\" of table \"{}\" refers to \"{whole}\".", constraint.name, child.name);
+                    return Err(error.with_detail(detail).with_hint(format!("Change rows of \"{whole}\".")));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Keys of rows of a table that come or change.

@@ -258,7 +258,8 @@ impl Defining<'_> {
         while let Some(table) = tables.get(at).cloned() {
             // Nobody makes a foreign key to it from here on.
             self.say(&table, |_| Ok(()))?;
-            for own in self.referring_to(&table.name)? {
+            // A partition's rows are those of the whole.
+            for own in self.referring_to(table.whole_name().unwrap_or(&table.name))? {
                 if tables.iter().any(|other| other.name == own.child.name) {
                     continue;
                 }

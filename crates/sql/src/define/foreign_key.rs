@@ -72,6 +72,7 @@ impl Defining<'_> {
             Found::Table(table) => table,
             Found::View(_) => return Err(SqlError::new("42809", format!("referenced relation \"{wanted}\" is not a table"))),
         };
+        parent.refuse_partition("a foreign key to a row")?;
         let is_temporary = crate::temporary::is_temporary(&child.name);
         if is_temporary != crate::temporary::is_temporary(&parent.name) {
             let kind = if is_temporary { "temporary" } else { "permanent" };

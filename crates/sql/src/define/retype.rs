@@ -25,6 +25,10 @@ use std::sync::Arc;
 /// Bytes of rows that are held at a time, about.
 const ROWS_BYTES: usize = 4 << 20;
 
+fn is_whole_number(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+}
+
 impl Defining<'_> {
     pub(super) fn set_type(
         &mut self,
@@ -41,6 +45,13 @@ impl Defining<'_> {
         if let Some((Dependent::View(view), _)) = self.views_on(&[Going::Column(table.name.clone(), column, own.name.clone())]).first() {
             let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");
             return Err(error.with_detail(format!("rule _RETURN on view {view} depends on column \"{}\"", own.name)));
+        }
+        let counts = table.rules.identity[column];
+        if counts.is_some_and(|identity| identity.always) && !is_whole_number(&data_type) {
+            return Err(SqlError::new("22023", "identity column type must be smallint, integer, or bigint"));
+        }
+        if let Some(identity) = counts {
+            self.count_as(identity.sequence, &own.data_type, &data_type)?;
         }
         if using.is_none() && (data_type == own.data_type || data_type.converts_from(&own.data_type)) {
             match self.change(table, &[TableChange::SetType { column: own.name.clone(), data_type }]) {
@@ -61,9 +72,6 @@ impl Defining<'_> {
             return Err(SqlError::unsupported(format!(
                 "a type of column \"{name}\" with which rows of a partitioned table are written anew"
             )));
-        }
-        if table.rules.identity[column].is_some() {
-            return Err(SqlError::types("identity column type must be smallint, integer, or bigint"));
         }
         if table.rules.generated[column].is_some() {
             return Err(SqlError::unsupported(format!("another type of the generated column \"{name}\"")));

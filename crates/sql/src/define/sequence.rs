@@ -84,6 +84,27 @@ impl Defining<'_> {
         Ok(tag.into())
     }
 
+    /// The column of a sequence gets another type: bounds that were those of the old one are those of the new one.
+    pub(super) fn count_as(&mut self, sequence: u32, before: &DataType, after: &DataType) -> SqlResult<()> {
+        let (Some(name), Some(old), Some(new)) = (self.sequence_numbered(sequence), before.int_range(), after.int_range()) else {
+            return Ok(());
+        };
+        let mut notes = self.transaction.object(DefinedKind::Sequence, &name)?.notes.clone();
+        let said = notes.sequence().unwrap_or_default();
+        let mut numbers = said.clone();
+        if numbers.greatest == old.1 {
+            numbers.greatest = new.1;
+        }
+        if numbers.least == old.0 {
+            numbers.least = new.0;
+        }
+        if numbers == said {
+            return Ok(());
+        }
+        notes.set_sequence(Some(&numbers)).map_err(too_much)?;
+        Ok(self.transaction.alter_object(DefinedKind::Sequence, &name, notes)?)
+    }
+
     /// Numbers begin anew with the first one.
     pub(super) fn restart(&mut self, name: &str) -> SqlResult<()> {
         let before = self.transaction.object(DefinedKind::Sequence, name)?;

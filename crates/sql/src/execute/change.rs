@@ -325,6 +325,13 @@ fn insert_or(
                 Insertion::Taken { rid, elsewhere: Some(other), .. } => {
                     match table.parts.iter().position(|part| Arc::ptr_eq(&part.table, &other)) {
                         Some(number) => (number, rid),
+                        None if !table.is_divided() && conflict.update.is_none() => return Ok(Some((false, row))),
+                        // The statement names one partition, and the row is in another.
+                        None if !table.is_divided() => {
+                            let message =
+                                format!("ON CONFLICT DO UPDATE of a row of \"{}\", where \"{}\" is named", other.name(), table.name);
+                            return Err(SqlError::unsupported(message));
+                        }
                         // It came, or was written anew, since the statement found its table.
                         None => return Err(Error::Conflict { object: other.name().into(), rid }.into()),
                     }

@@ -31,8 +31,9 @@ pub(crate) fn read_log(storage: &dyn Storage, directory: &Path, slot: &ControlSl
         return Ok(KnownLog { checkpoint: None, says_all: true });
     }
     match last_checkpoint(storage, directory, slot) {
-        Ok((checkpoint, true)) => Ok(KnownLog { checkpoint: Some(checkpoint), says_all: true }),
-        Ok((_, false)) => {
+        // What commits have left the checkpoint names: that is no secret of the log.
+        Ok((checkpoint, End::InOrder | End::WithLeftovers)) => Ok(KnownLog { checkpoint: Some(checkpoint), says_all: true }),
+        Ok((_, End::Behind)) => {
             Err(crate::Error::Data(format!("{} was not closed in order: its files do not say everything", directory.display())))
         }
         Err(Error::Damaged { path, reason }) => {
@@ -57,7 +58,7 @@ pub(crate) fn known_log(storage: &dyn Storage, directory: &Path, slot: &ControlS
     })
 }
 
-/// Does the log end with a checkpoint? So it does when it is damaged: its files say what they say.
+/// Does the log end with a checkpoint that has left nothing to be done? So it does when it is damaged: its files say what they say.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -66,25 +67,41 @@ pub(crate) fn is_in_order(storage: &dyn Storage, directory: &Path, slot: &Contro
         return Ok(true);
     }
     match last_checkpoint(storage, directory, slot) {
-        Ok((_, in_order)) => Ok(in_order),
+        Ok((_, end)) => Ok(end == End::InOrder),
         Err(error) if error.is_damage() || error.is_refusal() => Ok(true),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The last checkpoint; true when nothing follows it.
-fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<(Checkpoint, bool)> {
+/// How the log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// With its last checkpoint: files say everything.
+    InOrder,
+    /// Likewise, but commits have left something that could not be removed, as there was no room, or a page is damaged.
+    WithLeftovers,
+    /// Something follows the checkpoint, or transactions run.
+    Behind,
+}
+
+/// The last checkpoint, and what comes after it.
+fn last_checkpoint(storage: &dyn Storage, directory: &Path, slot: &ControlSlot) -> pagefold_engine::Result<(Checkpoint, End)> {
     let log = directory.join(LOG_DIRECTORY);
     if !storage.exists(&log)? {
         return Err(Error::Damaged { path: log.display().to_string(), reason: "it is missing".into() });
     }
     let (checkpoint, end) = read_checkpoint(storage, directory, slot.log_id, slot.checkpoint)?;
     let mut reader = LogReader::open(storage, &log, slot.log_id, checkpoint.redo, end)?;
-    let mut in_order = checkpoint.transactions.is_empty() && checkpoint.leftovers.is_empty() && checkpoint.definitions.is_empty();
+    let mut in_order = checkpoint.transactions.is_empty() && checkpoint.definitions.is_empty();
     while in_order && let Some(record) = reader.next()? {
         in_order = RecordKind::from_u8(record.kind) == Some(RecordKind::Checkpoint);
     }
-    Ok((checkpoint, in_order))
+    let end = match (in_order, checkpoint.leftovers.is_empty()) {
+        (true, true) => End::InOrder,
+        (true, false) => End::WithLeftovers,
+        (false, _) => End::Behind,
+    };
+    Ok((checkpoint, end))
 }
 
 /// Brings what the catalog says of data sets to the state of a checkpoint, which may know more partitions.

@@ -18,6 +18,7 @@ use pagefold_engine::pool::double_write;
 use pagefold_engine::readers::Snapshot;
 use pagefold_engine::table_space::range_key_layout;
 use pagefold_format::control::SlotState;
+use pagefold_format::log::Leftover;
 use pagefold_io::{Clock, Storage};
 use pagefold_types::{KeyError, Rid, RowLayout};
 use std::collections::BTreeMap;
@@ -52,12 +53,16 @@ pub fn check(
     let slot = read_control(snapshot.as_ref(), directory)?.current;
     // Recovery replaces a slot, and the catalog that it named is needed no more.
     let catalogs = catalogs(&read_control_slots(snapshot.as_ref(), directory, &mut Context::new(progress))?);
-    let unnamed = unnamed.into_iter().filter(|(_, file_id)| file_id.is_none_or(|id| !catalogs.contains(&id))).collect();
+    let mut unnamed: Vec<_> = unnamed.into_iter().filter(|(_, file_id)| file_id.is_none_or(|id| !catalogs.contains(&id))).collect();
     let mut context = Context::new(progress);
     if !is_in_order(snapshot.as_ref(), directory, &slot)? {
         // Of the snapshot only.
         let given_up = bring_in_order(&snapshot, clock, directory, settings)?;
         note_given_up(&given_up, "recover the database from a copy", &mut context);
+        if !given_up.is_empty() {
+            // Their files nobody names here.
+            unnamed = Vec::new();
+        }
     }
     check_double_writes(storage.as_ref(), directory, slot.database_id, &mut context)?;
     check_named(Checked { storage: snapshot.as_ref(), directory, is_wanted: &|_| true, unnamed }, context)
@@ -197,9 +202,11 @@ pub(super) fn check_named(checked: Checked<'_>, mut context: Context<'_>) -> Res
             }
         }
     }
+    let left = log.checkpoint.map(|checkpoint| checkpoint.leftovers).unwrap_or_default();
+    let left: Vec<Leftover> = left.into_iter().map(|left| left.left).collect();
     for table in entries.tables.iter().filter(|table| is_wanted(&table.attributes.name)) {
         let indexes: Vec<&IndexEntry> = entries.indexes.iter().filter(|index| index.table_id == table.object_id).collect();
-        check_table(storage, directory, slot.database_id, table, &indexes, &mut context)?;
+        check_table((storage, directory, slot.database_id), table, &indexes, &left, &mut context)?;
     }
     check_unique((storage, directory, slot.database_id), &entries, is_wanted, &mut context)?;
     let after = read_control_slots(storage, directory, &mut Context::new(progress))?;
@@ -230,12 +237,12 @@ struct Compared<'a> {
     of_entries: Sum,
 }
 
+/// `left`: what commits have left and nobody could remove.
 fn check_table(
-    storage: &dyn Storage,
-    directory: &Path,
-    database_id: u128,
+    (storage, directory, database_id): (&dyn Storage, &Path, u128),
     entry: &TableEntry,
     indexes: &[&IndexEntry],
+    left: &[Leftover],
     context: &mut Context<'_>,
 ) -> Result<()> {
     let progress = context.progress();
@@ -290,7 +297,7 @@ fn check_table(
         let Compared { file, of_entries, .. } = index;
         file.check(context, &mut |_, key, rid| of_entries.add(hash(key, rid, &mut scratch)))?;
         if index.of_rows != index.of_entries {
-            report_difference(&mut table, index, context)?;
+            report_difference(&mut table, index, left, context)?;
         }
         progress.finish();
     }
@@ -304,7 +311,12 @@ fn key_of(index: &IndexFile<'_>, layout: &RowLayout, record: &[u8], key: &mut Ve
 }
 
 /// Names the rows without entry and the entries without row: two more passes over both.
-fn report_difference(table: &mut TableFiles<'_>, index: &mut Compared<'_>, context: &mut Context<'_>) -> Result<()> {
+fn report_difference(
+    table: &mut TableFiles<'_>,
+    index: &mut Compared<'_>,
+    leftovers: &[Leftover],
+    context: &mut Context<'_>,
+) -> Result<()> {
     let layout = table.layout.clone();
     let (mut key, mut scratch) = (Vec::new(), Vec::new());
     let mut buckets = Buckets::new(index.of_rows.count().max(index.of_entries.count()));
@@ -337,7 +349,15 @@ fn report_difference(table: &mut TableFiles<'_>, index: &mut Compared<'_>, conte
     };
     let keys = &index.file.key_layout;
     let mut left: BTreeMap<Rid, &Element> = rows.iter().map(|row| (row.rid, row)).collect();
-    for entry in &entries {
+    let (of_table, of_index) = (table.entry.object_id, index.file.entry.object_id);
+    let is_left = |element: &Element| {
+        leftovers.iter().any(|left| match left {
+            Leftover::Ghost { object_id, rid, .. } => (*object_id, *rid) == (of_table, element.rid),
+            Leftover::Entry { object_id, key, rid } => (*object_id, *rid, key[..] == element.key[..]) == (of_index, element.rid, true),
+            Leftover::LargeValue { .. } => false,
+        })
+    };
+    for entry in entries.iter().filter(|entry| leftovers.is_empty() || !is_left(entry)) {
         let (key, rid) = (keys.describe(&entry.key), entry.rid);
         if let Some(row) = left.remove(&rid) {
             context.error(&name, entry.page, format!("entry {key} of row {rid}: the row has the key {}", keys.describe(&row.key)));

@@ -134,7 +134,10 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
 
 fn main() -> Outcome<()> {
     let options = Options::parse();
-    println!("{} rows, {ROWS_AT_ONCE} a transaction, {} rounds; microseconds a row, median (least to greatest)", options.rows, options.rounds);
+    println!(
+        "{} rows, {ROWS_AT_ONCE} a transaction, {} rounds; microseconds a row, median (least to greatest)",
+        options.rows, options.rounds
+    );
     for partitions in &options.partitions {
         let mut took = vec![Vec::new(); ALL.len()];
         for round in 0..options.rounds {
