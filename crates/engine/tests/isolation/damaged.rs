@@ -1,11 +1,11 @@
 //! An index that is damaged takes nothing else away, and is not believed again whatever comes back.
 
-use pagefold_engine::Error;
 use pagefold_engine::database::{Database, GiveUp, GivenUp, OpenMode, Settings, TransactionOptions};
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::TableAttributes;
-use pagefold_io::{CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
+use pagefold_engine::{Error, Silent};
+use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, OpenOptions, SimulatedClock, Storage, read_exact_at};
 use pagefold_types::{Column, DataType, Direction, Rid, Schema, ValueRef};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -311,6 +311,10 @@ fn what_a_commit_has_left_may_lie_on_a_page_that_is_damaged() {
         let reader = open(&image, OpenMode::Read);
         assert_eq!((rows(&reader, "t"), rows(&reader, "u")), (ROWS as u64 - 1, ROWS as u64 + 1), "{crashes}");
         drop(reader);
+        // CHECK names the page, and nothing that was left.
+        let report = check_of(&image);
+        assert!(report.iter().any(|error| error.starts_with("index \"t_b\"") && error.contains("page 2")), "{report:?}");
+        assert!(report.iter().all(|error| error.starts_with("index \"t_b\"")), "{report:?}");
         for round in 0..2 {
             let database = open(&image, OpenMode::Write);
             assert_eq!((rows(&database, "t"), rows(&database, "u")), (ROWS as u64 - 1, ROWS as u64 + 1 + round), "{crashes}");
@@ -325,7 +329,40 @@ fn what_a_commit_has_left_may_lie_on_a_page_that_is_damaged() {
         insert(&database, "t", 100).unwrap();
         assert_eq!(rows(&database, "t"), ROWS as u64);
         database.close().unwrap();
+        assert_eq!(check_of(&image), Vec::<String>::new());
     }
+}
+
+fn check_of(storage: &FaultStorage) -> Vec<String> {
+    let (storage, clock) = (Arc::new(storage.clone()) as Arc<dyn Storage>, clock() as Arc<dyn Clock>);
+    let report = pagefold_utility::check(&storage, &clock, Path::new("db"), settings(), &Silent).unwrap();
+    report.errors.iter().map(|error| format!("{}, page {}: {}", error.object, error.page, error.reason)).collect()
+}
+
+/// Several tables that cannot get what the log has for them: each alone keeps the database from being opened, so they are given up together.
+#[test]
+fn several_damaged_tables_are_given_up_together() {
+    let storage = made();
+    let database = open(&storage, OpenMode::Write);
+    let mut t = database.begin(TransactionOptions::default());
+    t.create_table(TableAttributes::new("v", Schema::new(vec![Column::new("a", DataType::BigInt, false)]).unwrap())).unwrap();
+    t.commit().unwrap();
+    let paths = ["t", "u"].map(|table| database.table(table).unwrap().data_sets().next().unwrap().path().to_path_buf());
+    ["t", "u"].into_iter().for_each(|table| _ = insert(&database, table, 7000).unwrap());
+    let image = storage.crash_image(CrashPolicy::KeepAll);
+    drop(database);
+    paths.iter().for_each(|path| damage(&image, path, path, Damage::Header));
+    let give_up = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Database::open_giving_up(Arc::new(image.clone()), clock(), Path::new("db"), settings(), GiveUp::Tables(&names))
+    };
+    assert!(give_up(&["t"]).is_err() && give_up(&["u"]).is_err());
+    let errors = check_of(&image);
+    assert!(errors.iter().any(|error| error.contains("\"t\"")) && errors.iter().any(|error| error.contains("\"u\"")), "{errors:?}");
+    let database = give_up(&["t", "u"]).unwrap();
+    assert_eq!(database.table_names(), ["v"]);
+    database.close().unwrap();
+    open(&image, OpenMode::Write).close().unwrap();
 }
 
 /// A table that cannot get what the log has for it, and of which a commit has left something: readers have all others.
