@@ -1,6 +1,6 @@
 //! Copying a data set page by page into a fresh one.
 //!
-//! Page numbers stay, so RIDs and child pointers do; checksums are made anew, as they are bound to the file. Pages go from disk to disk, folded leaves folded.
+//! Page numbers stay, so RIDs and child pointers do; checksums are made anew, as they are bound to the file. To the log they are as pages that were loaded: older than all of its records. Pages go from disk to disk, folded leaves folded.
 
 use crate::Result;
 use crate::data_set::{DataSet, DataSetFacts};
@@ -38,6 +38,8 @@ impl DataSet {
                 if matches!(found, PageType::Header | PageType::SpaceMap) {
                     return Err(from.corrupt(number, format!("a page of type {found:?} among the others")));
                 }
+                // Positions of another log mean nothing here: a page that seems newer than a record would not get what that has for it.
+                page::set_lsn(page, 0);
                 page::set_write_counter(page, self.space().count_write(number));
                 page::seal(page, &self.identity(number));
             }

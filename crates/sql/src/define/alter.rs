@@ -334,7 +334,7 @@ impl Defining<'_> {
         Ok(check.or_else(generated))
     }
 
-    fn set_default(&mut self, table: &TableRef, column: usize, default: Option<&str>) -> SqlResult<()> {
+    pub(super) fn set_default(&mut self, table: &TableRef, column: usize, default: Option<&str>) -> SqlResult<()> {
         let column = u32::try_from(column).unwrap_or(u32::MAX);
         self.say(table, |notes| {
             let mut own = notes.column(column);
@@ -516,7 +516,7 @@ impl Defining<'_> {
     }
 
     /// Refuses a condition that a row does not meet.
-    fn check_rows(&mut self, table: &Arc<TableRef>, name: &str, text: &str) -> SqlResult<()> {
+    pub(super) fn check_rows(&mut self, table: &Arc<TableRef>, name: &str, text: &str) -> SqlResult<()> {
         // Nobody else changes rows from here on.
         self.say(table, |_| Ok(()))?;
         let (mut condition, plan, subplans) = self.bind(|binder| {

@@ -14,6 +14,7 @@ use crate::catalog::TableRef;
 use crate::execute::Execution;
 use crate::execute::change::follow;
 use crate::expression::{Expr, make, type_name};
+use crate::parse::parse_expression;
 use crate::print::printed;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
@@ -27,6 +28,10 @@ const ROWS_BYTES: usize = 4 << 20;
 
 fn is_whole_number(data_type: &DataType) -> bool {
     matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+}
+
+fn refers(expr: &Expr, column: usize) -> bool {
+    expr.any(|part| matches!(part, Expr::Slot(slot) if *slot == column))
 }
 
 impl Defining<'_> {
@@ -46,6 +51,10 @@ impl Defining<'_> {
             let error = SqlError::new("0A000", "cannot alter type of a column used by a view or rule");
             return Err(error.with_detail(format!("rule _RETURN on view {view} depends on column \"{}\"", own.name)));
         }
+        if data_type == own.data_type && using.is_none() {
+            return Ok(());
+        }
+        self.refuse_computed_from(table, column)?;
         let counts = table.rules.identity[column];
         if counts.is_some_and(|identity| identity.always) && !is_whole_number(&data_type) {
             return Err(SqlError::new("22023", "identity column type must be smallint, integer, or bigint"));
@@ -53,16 +62,54 @@ impl Defining<'_> {
         if let Some(identity) = counts {
             self.count_as(identity.sequence, &own.data_type, &data_type)?;
         }
-        if using.is_none() && (data_type == own.data_type || data_type.converts_from(&own.data_type)) {
+        self.keep_default(table, column)?;
+        let table = &TableRef::find(self.transaction, &table.name)?;
+        if using.is_none() && data_type.converts_from(&own.data_type) {
             match self.change(table, &[TableChange::SetType { column: own.name.clone(), data_type }]) {
                 // A value does not go exactly: it may be rounded, or is refused when its row is written.
                 Err(error) if matches!(error.engine(), Some(Error::Value(_))) && !table.is_divided() => {}
-                done => return done,
+                done => return done.and_then(|()| self.look_at_checks(&table.name, column)),
             }
         }
         let text = using.map_or_else(|| Ok(format!("\"{}\"", own.name.replace('"', "\"\""))), printed)?;
         self.refuse_written_anew(table, column, using.is_some())?;
         self.write_anew(table, column, data_type, &text, using.is_some())
+    }
+
+    /// Refuses a column that is computed, or that others are computed from.
+    fn refuse_computed_from(&mut self, table: &Arc<TableRef>, column: usize) -> SqlResult<()> {
+        let name = &table.schema.columns()[column].name;
+        if table.rules.generated[column].is_some() {
+            return Err(SqlError::unsupported(format!("another type of the generated column \"{name}\"")));
+        }
+        let rules = self.bind(|binder| binder.row_rules(table))?;
+        if let Some((generated, _)) = rules.generated.iter().find(|(_, expr)| refers(expr, column)) {
+            let error = SqlError::unsupported("cannot alter type of a column used by a generated column");
+            let generated = &table.schema.columns()[*generated].name;
+            return Err(error.with_detail(format!("Column \"{name}\" is used by generated column \"{generated}\".")));
+        }
+        Ok(())
+    }
+
+    /// A literal without a type is what the column had: as another type it might be read otherwise.
+    fn keep_default(&mut self, table: &TableRef, column: usize) -> SqlResult<()> {
+        let Some(text) = &table.rules.defaults[column] else { return Ok(()) };
+        if !matches!(parse_expression(text), Ok(ast::Expr::Value(value)) if matches!(value.value, ast::Value::SingleQuotedString(_))) {
+            return Ok(());
+        }
+        let typed = format!("CAST({text} AS {})", type_name(&table.schema.columns()[column].data_type));
+        self.set_default(table, column, Some(&typed))
+    }
+
+    /// Rows are as they were, but conditions may say something else of a value of another type.
+    fn look_at_checks(&mut self, table: &str, column: usize) -> SqlResult<()> {
+        let table = TableRef::find(self.transaction, table)?;
+        let rules = self.bind(|binder| binder.row_rules(&table))?;
+        for (name, _) in rules.checks.iter().filter(|(_, expr)| refers(expr, column)) {
+            let Some((_, text)) = table.rules.checks().find(|(own, _)| own == name) else { continue };
+            self.check_rows(&table, name, text)?;
+        }
+        Ok(())
     }
 
     /// Refuses what other things than the rows themselves are computed from.
@@ -72,16 +119,6 @@ impl Defining<'_> {
             return Err(SqlError::unsupported(format!(
                 "a type of column \"{name}\" with which rows of a partitioned table are written anew"
             )));
-        }
-        if table.rules.generated[column].is_some() {
-            return Err(SqlError::unsupported(format!("another type of the generated column \"{name}\"")));
-        }
-        let refers = |expr: &Expr| expr.any(|part| matches!(part, Expr::Slot(slot) if *slot == column));
-        let rules = self.bind(|binder| binder.row_rules(table))?;
-        if let Some((generated, _)) = rules.generated.iter().find(|(_, expr)| refers(expr)) {
-            let error = SqlError::unsupported("cannot alter type of a column used by a generated column");
-            let generated = &table.schema.columns()[*generated].name;
-            return Err(error.with_detail(format!("Column \"{name}\" is used by generated column \"{generated}\".")));
         }
         let is_column = |other: &u32| *other as usize == column;
         let refers = table.rules.foreign_keys().any(|(constraint, _)| constraint.columns.iter().any(is_column));
@@ -114,7 +151,11 @@ impl Defining<'_> {
         })?;
         to_slots(&mut value);
         if let Some(default) = &table.rules.defaults[column] {
-            self.bind(|binder| binder.default_expression(default, &data_type, name)).map_err(|_| cannot("default for column"))?;
+            let bound = self.bind(|binder| binder.default_expression(default, &data_type, name));
+            // A value that does not fit is an error of who wants it.
+            if bound.is_err_and(|error| error.sqlstate() == "42804") {
+                return Err(cannot("default for column"));
+            }
         }
         let view = self.transaction.newest_view()?;
         let execution = Execution::new(&self.run, view, Vec::new(), subplans.into());

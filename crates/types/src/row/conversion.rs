@@ -118,6 +118,8 @@ impl<'a> ValueRef<'a> {
             (ValueRef::Null, ..) => ValueRef::Null,
             (value, from, to) if from == to => value,
             (ValueRef::Text(text), Char(_), _) if to.is_text() => ValueRef::Text(text.trim_end_matches(' ')),
+            // CHAR has no blanks at the end, whatever it is made of: they would be back when it becomes another type.
+            (ValueRef::Text(text), _, Char(_)) if text.ends_with(' ') => return None,
             (ValueRef::Text(text), ..) if to.is_text() => ValueRef::Text(text),
             (ValueRef::Int(days), Date, Timestamp { unit, with_zone: false }) => ValueRef::Int(days.checked_mul(unit.per_day())?),
             (ValueRef::Int(number), Timestamp { unit: a, with_zone }, Timestamp { unit: b, with_zone: other }) if with_zone == other => {

@@ -129,7 +129,12 @@ impl Transaction<'_> {
             let tables = tables.collect::<Result<Vec<_>>>()?;
             // A change that was taken back has left its places in the partitions that there were then.
             let most = tables.iter().map(|table| table.attributes_now().layouts).max_by_key(|layouts| layouts.columns().len());
-            tables.iter().try_for_each(|table| self.change_one(table, changes, most.as_ref()).map(drop))
+            tables.iter().try_for_each(|table| self.change_one(table, changes, most.as_ref()).map(drop))?;
+            // Values that were different may be the same now.
+            match changes.iter().any(|change| matches!(change, TableChange::SetType { .. })) {
+                true => self.check_keys_of_all(name),
+                false => Ok(()),
+            }
         });
         if changed.is_err() {
             let _ = self.roll_back_to(savepoint);

@@ -133,8 +133,13 @@ impl Transaction<'_> {
             self.create_index(&table, Defining::member_index_attributes(attributes, partition.name()))?;
         }
         // Nobody else changes rows of any partition until the end of the transaction.
+        self.check_keys_of(&whole, &attributes.name)
+    }
+
+    /// Refuses a key of an index that rows of two partitions have, where keys are unique over all. All partitions are locked as a whole.
+    fn check_keys_of(&mut self, whole: &PartitionedTable, index: &str) -> Result<()> {
         let first = self.table_of_partition(whole.first())?;
-        let Some(index) = self.index_of_partition(whole.first(), &first, &attributes.name)? else { return Ok(()) };
+        let Some(index) = self.index_of_partition(whole.first(), &first, index)? else { return Ok(()) };
         match spans(&first, &index) {
             Some(_) => {
                 let shares = self.shares(&first, &index)?;
@@ -143,6 +148,12 @@ impl Transaction<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// The same of all indexes of a partitioned table.
+    pub(super) fn check_keys_of_all(&mut self, table: &str) -> Result<()> {
+        let whole = self.partitioned_table(table)?;
+        self.partitioned_indexes_of(&whole).iter().try_for_each(|index| self.check_keys_of(&whole, index))
     }
 
     /// Adds a partition behind the last one, which it is like, with its indexes.
