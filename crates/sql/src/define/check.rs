@@ -69,7 +69,7 @@ impl Defining<'_> {
         }
         let Ok(index) = self.transaction.index(name) else { return self.refuse_referred_partitioned_index(name) };
         refuse_system(name)?;
-        let table = self.run.database.engine().table_of(&index)?;
+        let table = self.transaction.table_of_index(&index)?;
         let table = TableRef::find(self.transaction, table.name())?;
         match (0..table.index_count()).find(|at| table.index_name(*at) == name) {
             Some(at) => self.drop_referring_to_index(&format!("index {name}"), &table, at, false),

@@ -171,7 +171,7 @@ impl Defining<'_> {
         let unknown = || SqlError::new("42704", format!("index \"{name}\" does not exist"));
         match self.transaction.index(name) {
             Ok(index) => {
-                let key = self.transaction.table(self.run.database.engine().table_of(&index)?.name())?;
+                let key = self.transaction.table_of_index(&index)?;
                 if index.attributes().is_of_key(&key.attributes().primary_key) {
                     let message = format!("cannot drop index {name} because the primary key of table {} requires it", key.name());
                     return Err(SqlError::new("2BP01", message));

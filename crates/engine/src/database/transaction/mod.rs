@@ -324,6 +324,14 @@ impl Transaction<'_> {
         Ok(found)
     }
 
+    /// The table of an index, as this transaction has it: it may have another name.
+    ///
+    /// # Errors
+    /// When it is gone, or cannot be opened.
+    pub fn table_of_index(&self, index: &Index) -> Result<Arc<Table>> {
+        self.defining.table_by_id(index.table_id).map_or_else(|| self.database.table_of(index), |own| Ok(Arc::clone(own)))
+    }
+
     /// The indexes of a table that this transaction can use: for READ COMMITTED the present ones, otherwise those of its snapshot,
     /// also if they were dropped or replaced since by others. Takes the snapshot if there is none.
     ///
