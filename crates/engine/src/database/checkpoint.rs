@@ -13,6 +13,7 @@
 //! - what was dropped meanwhile is written, too, and its file is there until then: redo from before the drop finds its pages as it expects them.
 
 use super::change::{index_entry, table_entry};
+use super::defining::Defining;
 use super::definitions::Staged;
 use super::leftovers::Removal;
 use super::open::{Database, DatabaseState, control_state, write_catalog_data_set};
@@ -483,6 +484,10 @@ impl DatabaseState {
                 }
             }
         }
+        if core.writable && matches!(without, Some(GiveUp::Tables(_))) {
+            // Before the others are taken back: of these tables they are not, and whoever applies this log to them, from a copy, has to end where they were given up.
+            self.log_gone(given_up.iter().flat_map(|gone| &gone.objects))?;
+        }
         let losers = redone.losers.values().map(|loser| self.end_loser(loser)).collect::<Result<Vec<_>>>()?;
         // Not before all are taken back: nothing says here what room on pages the others need for that.
         losers.iter().flatten().for_each(|state| self.bring_rows_home(state));
@@ -501,6 +506,23 @@ impl DatabaseState {
             written => written?,
         }
         Ok(given_up)
+    }
+
+    /// Says in the log that these objects are gone, in a transaction of its own.
+    fn log_gone<'o>(&self, mut objects: impl Iterator<Item = &'o u32>) -> Result<()> {
+        let core = &self.core;
+        let held = self.defining.write();
+        let state = core.transactions.begin();
+        objects.try_for_each(|object_id| self.log_definition(&state, *object_id, None, None))?;
+        if let Some(end) = core.log_commit(&state)?
+            && let Some(log) = core.log()
+        {
+            log.make_durable(end)?;
+        }
+        self.publish(&state, &mut Defining::default(), |timestamp| core.leftovers.committed(state.id(), timestamp, Vec::new()));
+        drop(held);
+        core.release_undo_room(&state);
+        Ok(())
     }
 
     fn end_loser(&self, loser: &RunningTransaction) -> Result<Option<TransactionState>> {

@@ -84,6 +84,8 @@ pub struct GivenUp {
     pub table: String,
     /// What is damaged.
     pub error: Error,
+    /// Numbers of the table and of its indexes.
+    pub(crate) objects: Vec<u32>,
 }
 
 impl GiveUp<'_> {
@@ -367,9 +369,9 @@ impl Definitions {
     /// A table goes, with its indexes. Nothing of that is logged: should there be a crash before the checkpoint, the table is as damaged as it was.
     fn give_up(&mut self, table: u32, error: Error, data_sets: &mut DataSets) {
         let name = self.objects.tables.by_id(table).map_or_else(String::new, |place| place.name.to_string());
-        self.given_up.push(GivenUp { table: name, error });
-        let indexes = self.objects.index_numbers_of(table);
-        for object_id in indexes.into_iter().chain([table]) {
+        let objects: Vec<u32> = self.objects.index_numbers_of(table).into_iter().chain([table]).collect();
+        self.given_up.push(GivenUp { table: name, error, objects: objects.clone() });
+        for object_id in objects {
             self.objects.beside.defined(object_id);
             let index = self.objects.remove_index(object_id).and_then(|place| place.opened());
             let table = self.objects.remove_table(object_id).and_then(|place| place.opened());

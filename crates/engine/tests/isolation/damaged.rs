@@ -250,7 +250,7 @@ fn a_table_that_lacks_what_the_log_has_for_it_is_given_up_and_the_others_are_the
         };
         assert!(give_up("u").is_err(), "{how:?}: another one is damaged");
         let opened = give_up("t").unwrap();
-        let [GivenUp { table, error }] = opened.given_up() else { panic!("{how:?}: {:?}", opened.given_up()) };
+        let [GivenUp { table, error, .. }] = opened.given_up() else { panic!("{how:?}: {:?}", opened.given_up()) };
         assert!(table == "t" && error.is_damage(), "{how:?}: {error}");
         assert_eq!((opened.table_names(), opened.index_names()), (vec!["u".into()], vec!["u_a".into(), "u_b".into()]), "{how:?}");
         assert_eq!(rows(&opened, "u"), ROWS as u64 + 1, "{how:?}");

@@ -70,7 +70,7 @@ pub fn check(
 
 /// Tables that could not get what the log has for them, and with what they can be had.
 pub(super) fn note_given_up(given_up: &[GivenUp], otherwise: &str, context: &mut Context<'_>) {
-    for GivenUp { table, error } in given_up {
+    for GivenUp { table, error, .. } in given_up {
         let (object, page, reason) = match error {
             pagefold_engine::Error::Corrupt { object, page, reason } => (object.clone(), *page, reason.clone()),
             other => (format!("table {table:?}"), 0, other.to_string()),
