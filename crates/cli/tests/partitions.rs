@@ -270,7 +270,20 @@ fn one_damaged_partition_is_one_damaged_partition() {
         assert_ne!(place.run(&["scan", "db", "sales", "--limit", "100000", "--format", "csv"]).code, Some(0));
         assert!(place.run(&["partition", "list", "db", "other"]).ok().out.contains("q3"));
         place.run(&["reorg", "db", "by_shop", "--format", "prefix"]).ok();
-        place.run(&["partition", "drop", "db", "sales", partition]).ok();
+        // By SQL likewise: who needs the partition meets the error, which names it.
+        let sql = |text: &str| place.run(&["sql", "db", text]);
+        let of_day = format!("WHERE day = '{day}'");
+        assert!(sql(&format!("SELECT count(*) FROM sales {of_day}")).ok().out.contains(&(ROWS as usize / 12).div_ceil(28).to_string()));
+        sql(&format!("INSERT INTO sales (id, day, shop) VALUES (900000, '{day}', 'new')")).ok();
+        sql(&format!("UPDATE sales SET shop = 'changed' {of_day} AND id = 900000")).ok();
+        sql(&format!("DELETE FROM sales {of_day} AND id = 900000")).ok();
+        let refused = ["SELECT count(*) FROM sales WHERE id = 3", "SELECT sum(id) FROM sales", "UPDATE sales SET shop = 'x' WHERE id = 3"];
+        refused.iter().for_each(|text| _ = sql(text).fails(1, &[&format!("sales/{partition}"), "page 0"]));
+        if partition == "p1" {
+            place.run(&["partition", "drop", "db", "sales", partition]).ok();
+        } else {
+            sql(&format!("ALTER TABLE sales DROP PARTITION {partition}")).ok();
+        }
         check(&place);
     }
     assert_eq!(names(&place), ["q3", "p4"]);

@@ -94,6 +94,18 @@ enum Seen {
 pub(crate) struct Part {
     pub(crate) table: Arc<Table>,
     pub(crate) indexes: Vec<Arc<Index>>,
+    /// Why it cannot be used: table and indexes are those of another partition then, which stands for the columns.
+    refused: Option<Error>,
+}
+
+impl Part {
+    fn of(table: Arc<Table>, indexes: Vec<Arc<Index>>) -> Part {
+        Part { table, indexes, refused: None }
+    }
+
+    pub(crate) fn is_usable(&self) -> bool {
+        self.refused.is_none()
+    }
 }
 
 /// What stands behind a name in FROM.
@@ -141,7 +153,7 @@ impl TableRef {
             name: table.name().to_owned(),
             schema: attributes.schema.clone(),
             primary_key: attributes.primary_key.clone(),
-            parts: vec![Part { table, indexes }],
+            parts: vec![Part::of(table, indexes)],
             whole: None,
         })
     }
@@ -149,8 +161,16 @@ impl TableRef {
     fn divided(transaction: &mut Transaction<'static>, whole: Arc<PartitionedTable>, seen: Seen) -> SqlResult<TableRef> {
         let names = transaction.partitioned_indexes_of(&whole);
         let mut parts = Vec::with_capacity(whole.partitions().len());
-        for partition in whole.partitions() {
-            let table = transaction.table_of_partition(partition)?;
+        // Those that are damaged are in the way of who needs them.
+        let mut refused: Vec<(usize, Error)> = Vec::new();
+        for (at, partition) in whole.partitions().iter().enumerate() {
+            let table = match transaction.table_of_partition(partition) {
+                Err(error) if error.is_damage() || error.is_refusal() => {
+                    refused.push((at, error));
+                    continue;
+                }
+                table => table?,
+            };
             let mut indexes = Vec::with_capacity(names.len());
             for name in &names {
                 let own = PartitionedTable::index_name(name, partition);
@@ -160,7 +180,7 @@ impl TableRef {
                 });
             }
             // One that is damaged somewhere is used nowhere.
-            parts.push((Part { table, indexes }, partition));
+            parts.push((Part::of(table, indexes), partition));
         }
         let is_everywhere = |name: &String| {
             parts.iter().all(|(part, partition)| {
@@ -176,7 +196,13 @@ impl TableRef {
         let (schema, primary_key) = (whole.schema().clone(), whole.primary_key().to_vec());
         let name = whole.name().to_owned();
         let parts = parts.iter().map(|(part, partition)| (part.clone(), *partition));
-        let parts: Vec<Part> = parts.map(keep).collect();
+        let mut parts: Vec<Part> = parts.map(keep).collect();
+        let Some(other) = parts.first().cloned() else {
+            return Err(refused.swap_remove(0).1.into());
+        };
+        for (at, error) in refused {
+            parts.insert(at, Part { refused: Some(error), ..other.clone() });
+        }
         let rules = Rules::of(&transaction.notes_of_table(&parts[0].table), schema.len());
         let visible = visible(&parts[0].table);
         Ok(TableRef { name, schema, primary_key, parts, rules, visible, whole: Some(whole) })
@@ -235,7 +261,24 @@ impl TableRef {
 
     /// Rows, as far as they are known.
     pub(crate) fn rows(&self) -> u64 {
-        self.parts.iter().map(|part| part.table.row_count()).sum()
+        self.parts.iter().filter(|part| part.is_usable()).map(|part| part.table.row_count()).sum()
+    }
+
+    /// A part, by number, if it can be used.
+    pub(crate) fn part(&self, at: usize) -> SqlResult<&Part> {
+        let part = &self.parts[at];
+        match &part.refused {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(part),
+        }
+    }
+
+    /// The names of all parts, whatever state they are in.
+    pub(crate) fn part_names(&self) -> Vec<&str> {
+        match &self.whole {
+            Some(whole) => whole.partitions().iter().map(|partition| partition.table_name()).collect(),
+            None => vec![self.first().table.name()],
+        }
     }
 
     pub(crate) fn is_divided(&self) -> bool {
@@ -263,8 +306,13 @@ impl TableRef {
     }
 
     /// Parts that have rows for which a condition may be true.
-    pub(crate) fn parts_for(&self, condition: Option<&Predicate>) -> Vec<usize> {
-        self.whole.as_ref().map_or_else(|| vec![0], |whole| whole.find_for_condition(condition))
+    ///
+    /// # Errors
+    /// When one of them cannot be used.
+    pub(crate) fn parts_for(&self, condition: Option<&Predicate>) -> SqlResult<Vec<usize>> {
+        let found = self.whole.as_ref().map_or_else(|| vec![0], |whole| whole.find_for_condition(condition));
+        found.iter().try_for_each(|at| self.part(*at).map(drop))?;
+        Ok(found)
     }
 
     /// The part for a row of these values, by number.
@@ -272,7 +320,8 @@ impl TableRef {
         let Some(whole) = &self.whole else { return Ok(0) };
         let mut key = Vec::with_capacity(32);
         whole.key(values, &mut key)?;
-        Ok(whole.find_for(&key)?)
+        let at = whole.find_for(&key)?;
+        self.part(at).map(|_| at)
     }
 
     /// Pseudo-columns behind the others: the number of the part that has a row, and its RID.

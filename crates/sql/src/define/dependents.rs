@@ -182,8 +182,8 @@ impl Defining<'_> {
         let needs_of = |own: &mut Self| own.bind(|binder| binder.needs_of(|binder| binder.query(&query)));
         for name in &needs_of(self)?.relations {
             if let Some(Found::Table(table)) = find_if_any(self.transaction, name)? {
-                for part in &table.parts {
-                    self.transaction.keep_definition(&part.table)?;
+                for at in 0..table.parts.len() {
+                    self.transaction.keep_definition(&table.part(at)?.table)?;
                 }
             }
         }

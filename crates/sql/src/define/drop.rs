@@ -274,8 +274,8 @@ impl Defining<'_> {
             }
             at += 1;
         }
-        for part in tables.iter().flat_map(|table| &table.parts) {
-            self.transaction.truncate_table(part.table.name())?;
+        for part in tables.iter().flat_map(|table| table.part_names()) {
+            self.transaction.truncate_table(part)?;
         }
         if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
             let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();

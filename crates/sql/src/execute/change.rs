@@ -323,7 +323,7 @@ fn insert_or(
                 }
                 Insertion::Taken { rid, elsewhere: None, .. } => (place, rid),
                 Insertion::Taken { rid, elsewhere: Some(other), .. } => {
-                    match table.parts.iter().position(|part| Arc::ptr_eq(&part.table, &other)) {
+                    match table.parts.iter().position(|part| part.is_usable() && Arc::ptr_eq(&part.table, &other)) {
                         Some(number) => (number, rid),
                         None if !table.is_divided() && conflict.update.is_none() => return Ok(Some((false, row))),
                         // The statement names one partition, and the row is in another.
@@ -396,7 +396,7 @@ fn row_with_key(
     let is_of_one = table.range_columns().iter().all(|column| table.index_columns(index).iter().any(|(own, _)| own == column));
     let others = (0..table.parts.len()).filter(|at| *at != place && !is_of_one);
     for at in std::iter::once(place).chain(others) {
-        let part = &table.parts[at];
+        let part = table.part(at)?;
         if let Some(rid) = transaction.get(&part.table, &part.indexes[index], key, |rid, _| rid)? {
             return Ok(Some((at, rid)));
         }

@@ -76,7 +76,7 @@ pub(super) fn compute(plan: &AggregatePlan, context: &Context<'_>) -> SqlResult<
 /// Of a table without conditions, how many rows the view sees: pages are asked for that, and not their rows.
 pub(crate) fn count(plan: &CountPlan, context: &Context<'_>) -> SqlResult<Tuple> {
     let mut rows = 0_u64;
-    for part in plan.table.parts_for(None) {
+    for part in plan.table.parts_for(None)? {
         rows += context.execution.view.count_rows(&plan.table.parts[part].table, || context.execution.look())?;
     }
     let rows = i64::try_from(rows).map_err(|_| SqlError::out_of_range("bigint"))?;

@@ -394,7 +394,8 @@ fn look(
     // Else the key does not say which partition has it.
     let says = parent.range_columns().iter().all(|column| key.referred.contains(column));
     let places: Vec<usize> = if says { vec![parent.part_of(&row)?] } else { all };
-    let places: Vec<_> = places.iter().map(|at| (&*parent.parts[*at].table, &*parent.parts[*at].indexes[*index])).collect();
+    let place = |at: &usize| parent.part(*at).map(|part| (&*part.table, &*part.indexes[*index]));
+    let places: Vec<_> = places.iter().map(place).collect::<SqlResult<_>>()?;
     Ok(transaction.lock_reference(&places, &ordered, &name, lock)?)
 }
 
@@ -416,7 +417,7 @@ fn visit_children(
         .zip(&values)
         .map(|(own, value)| column(columns[*own].name.clone()).equal_to(Operand::of(value.as_ref(), &columns[*own].data_type)));
     let condition: Predicate = Condition::all(equal).bind(&table.schema).map_err(|e| SqlError::new("XX000", e.to_string()))?;
-    for at in table.parts_for(Some(&condition)) {
+    for at in table.parts_for(Some(&condition))? {
         let part = &table.parts[at];
         let request = ScanRequest { columns: Some(key.columns.clone()), condition: Some(condition.clone()), limit, rids: true };
         let rows: RowScan = match &key.found_by {

@@ -41,7 +41,7 @@ pub(super) fn ask_tests<'t>(
             Some(bound.map_err(|e| SqlError::new("XX000", format!("table \"{}\": {e}", plan.table.name)))?)
         }
     };
-    let parts = plan.table.parts_for(asked.as_ref());
+    let parts = plan.table.parts_for(asked.as_ref())?;
     Ok((asked, parts))
 }
 

@@ -286,8 +286,8 @@ impl Names<'_> {
     /// The name of a partition that a table has.
     fn partition(&self, table: &TableRef, partition: &Ident) -> SqlResult<String> {
         let name = identifier(partition);
-        let mut parts = table.parts.iter().map(|part| part.table.name());
-        match parts.any(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
+        let parts = table.part_names();
+        match parts.iter().any(|part| table.is_divided() && split_partition_name(part).is_some_and(|(_, own)| own == name)) {
             true => Ok(name),
             false => {
                 let error = SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name));
@@ -316,7 +316,13 @@ impl Names<'_> {
             Object::Table(table, _) => self.table(table)?,
         };
         let wanted = self.object(object)?;
-        let parts = table.parts.iter().map(|part| &part.table).filter(|part| wanted == table.name || part.name() == wanted);
-        Ok(parts.flat_map(|part| part.all_indexes()).map(|index| index.name().to_owned()).collect())
+        let mut found = Vec::new();
+        for at in 0..table.parts.len() {
+            if wanted == table.name || table.part_names()[at] == wanted {
+                let indexes = table.part(at)?.table.all_indexes();
+                found.extend(indexes.iter().map(|index| index.name().to_owned()));
+            }
+        }
+        Ok(found)
     }
 }
