@@ -274,7 +274,7 @@ fn one_damaged_partition_is_one_damaged_partition() {
         let sql = |text: &str| place.run(&["sql", "db", text]);
         let of_day = format!("WHERE day = '{day}'");
         assert!(sql(&format!("SELECT count(*) FROM sales {of_day}")).ok().out.contains(&(ROWS as usize / 12).div_ceil(28).to_string()));
-        sql(&format!("INSERT INTO sales (id, day, shop) VALUES (900000, '{day}', 'new')")).ok();
+        sql(&format!("INSERT INTO sales (id, day, shop, note) VALUES (900000, '{day}', 'new', 'none')")).ok();
         sql(&format!("UPDATE sales SET shop = 'changed' {of_day} AND id = 900000")).ok();
         sql(&format!("DELETE FROM sales {of_day} AND id = 900000")).ok();
         let refused = ["SELECT count(*) FROM sales WHERE id = 3", "SELECT sum(id) FROM sales", "UPDATE sales SET shop = 'x' WHERE id = 3"];
