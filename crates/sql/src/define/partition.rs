@@ -204,8 +204,11 @@ impl Defining<'_> {
 
     /// Rows that others refer to would be gone: nobody looks which these are.
     fn refuse_referred(&mut self, table: &TableRef, what: &str) -> SqlResult<()> {
-        // Nobody makes a foreign key to it from here on.
-        self.say(table, |_| Ok(()))?;
+        // Nobody makes a foreign key to it from here on. A partition that goes may be damaged: none of them is looked at.
+        match table.is_divided() {
+            true => drop(self.transaction.lock_partitioned_table(&table.name)?),
+            false => self.say(table, |_| Ok(()))?,
+        }
         match self.referring_to(&table.name)?.first() {
             Some(own) => Err(SqlError::new("0A000", format!("cannot {what} a table referenced in a foreign key constraint"))
                 .with_detail(format!("Table \"{}\" references \"{}\".", own.child.name, table.name))),
