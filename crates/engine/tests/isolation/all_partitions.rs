@@ -1,6 +1,6 @@
 //! Keys that are unique over all partitions of a table: who waits for whom, what snapshots find, and many writers beside partitions that come, go and are written anew.
 
-use crate::partitions::{attributes, begin, everywhere, open, snapshot, spec};
+use crate::partitions::{attributes, begin, everywhere, insert, open, snapshot, spec};
 use crate::world::{Random, is_retryable};
 use pagefold_engine::database::{
     Database, Insertion, Isolation, OpenMode, PartitionSpec, ScanRequest, Settings, Transaction, TransactionOptions,
@@ -35,15 +35,6 @@ fn by_id(name: &str) -> IndexAttributes {
 
 fn id_column() -> [(String, Direction); 1] {
     [("id".into(), Direction::Ascending)]
-}
-
-fn insert(t: &mut Transaction<'_>, id: i64, day: i64) -> Result<(), Error> {
-    let whole = t.partitioned_table("sales")?;
-    let values = [ValueRef::Int(id), ValueRef::Int(day), ValueRef::Text("row")];
-    let mut key = Vec::new();
-    whole.key(&values, &mut key)?;
-    let table = t.table_of_partition(&whole.partitions()[whole.find_for(&key)?])?;
-    t.insert(&table, &values).map(drop)
 }
 
 /// Deletes the row of a number on a day.

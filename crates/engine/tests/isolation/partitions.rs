@@ -63,7 +63,8 @@ pub(super) fn create(database: &Database) {
     t.commit().unwrap();
 }
 
-fn insert(t: &mut Transaction<'_>, id: i64, day: i64) -> Result<(), Error> {
+/// A row of a day, in the partition that has it.
+pub(super) fn insert(t: &mut Transaction<'_>, id: i64, day: i64) -> Result<(), Error> {
     let whole = t.partitioned_table("sales")?;
     let values = [ValueRef::Int(id), ValueRef::Int(day), ValueRef::Text("row")];
     let mut key = Vec::new();
