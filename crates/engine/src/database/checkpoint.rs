@@ -484,7 +484,7 @@ impl DatabaseState {
                 }
             }
         }
-        if core.writable && matches!(without, Some(GiveUp::Tables(_))) {
+        if core.writable && !given_up.is_empty() && matches!(without, Some(GiveUp::Tables(_))) {
             // Before the others are taken back: of these tables they are not, and whoever applies this log to them, from a copy, has to end where they were given up.
             self.log_gone(given_up.iter().flat_map(|gone| &gone.objects))?;
         }

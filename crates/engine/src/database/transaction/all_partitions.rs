@@ -52,7 +52,7 @@ impl Transaction<'_> {
             self.wholes.push(whole);
         }
         // Two indexes of a table have different keys.
-        let columns = index.attributes().columns.iter().fold(0, |seed, (column, _)| seed * 4099 + *column as u64 + 1);
+        let columns = index.attributes().columns.iter().fold(0u64, |seed, (column, _)| seed.wrapping_mul(4099).wrapping_add(*column as u64 + 1));
         self.acquire(Resource::Key(whole, xxh3_64_with_seed(key, columns)))
     }
 
@@ -62,8 +62,9 @@ impl Transaction<'_> {
             return Ok(None);
         }
         loop {
-            let shares = self.shares(table, index)?;
+            // Read first: what is found may be newer, never older.
             let version = self.definitions_version();
+            let shares = self.shares(table, index)?;
             match self.taker_in(&shares, index.object_id, key) {
                 Err(Error::Stale { .. }) if self.definitions_version() != version => {}
                 Ok(None) => {
