@@ -1,5 +1,5 @@
 //! What it costs that keys are unique over all partitions: rows are inserted where the key has the column by which the table is divided, where it ascends with it, and where it has nothing to do
-//! with it; beside a table that is not divided.
+//! with it; beside a table that is not divided. Keys come in their order, and in none: then a new one is between the first and the last key of each partition.
 //!
 //! `cargo run --release -p pagefold-lab-engine --bin unique_over_partitions -- --rows 100000 --rounds 5`
 
@@ -32,15 +32,25 @@ const ROWS_AT_ONCE: usize = 100;
 enum Keys {
     /// The table is not divided.
     Undivided,
+    /// Nor is it here, and numbers come in no order.
+    UndividedInNoOrder,
     /// The key is (day, number).
     WithColumn,
     /// It is the number, which ascends with the day.
     Ascending,
-    /// It is the number, of any day.
-    Scattered,
+    /// It is the number, of any day; numbers ascend.
+    AnyDay,
+    /// It is the number, of any day, and numbers come in no order.
+    AnyDayInNoOrder,
 }
 
-const ALL: [Keys; 4] = [Keys::Undivided, Keys::WithColumn, Keys::Ascending, Keys::Scattered];
+const ALL: [Keys; 6] = [Keys::Undivided, Keys::WithColumn, Keys::Ascending, Keys::AnyDay, Keys::UndividedInNoOrder, Keys::AnyDayInNoOrder];
+
+impl Keys {
+    fn is_divided(self) -> bool {
+        !matches!(self, Self::Undivided | Self::UndividedInNoOrder)
+    }
+}
 
 struct Side {
     keys: Keys,
@@ -61,7 +71,7 @@ fn create(folder: &Path, keys: Keys, partitions: i64) -> Outcome<Side> {
     let key = attributes.primary_key.iter().map(|column| (*column, Direction::Ascending)).collect();
     let index = IndexAttributes::new("t_pk", key, true).with_format(IndexFormat::Prefix, 8192);
     let mut t = database.begin(TransactionOptions::default());
-    if keys == Keys::Undivided {
+    if !keys.is_divided() {
         let table = t.create_table(attributes)?;
         t.create_index(&table, index)?;
     } else {
@@ -77,21 +87,27 @@ fn create(folder: &Path, keys: Keys, partitions: i64) -> Outcome<Side> {
     Ok(Side { keys, database })
 }
 
-/// Days and numbers of rows, in the order in which they come: days ascend but for scattered keys.
+/// Days and numbers of rows, in the order in which they come.
 fn rows(options: &Options, keys: Keys, partitions: i64, random: &mut Random) -> Vec<(i64, i64)> {
     let day = |id: i64| id * partitions / options.rows;
     let mut rows: Vec<(i64, i64)> = (0..options.rows).map(|id| (day(id), id)).collect();
-    if keys == Keys::Scattered {
-        for at in (1..rows.len()).rev() {
-            let other = random.below(at + 1);
-            (rows[at].0, rows[other].0) = (rows[other].0, rows[at].0);
+    for at in (1..rows.len()).rev() {
+        let other = random.below(at + 1);
+        match keys {
+            Keys::Undivided | Keys::WithColumn | Keys::Ascending => {}
+            Keys::AnyDay => (rows[at].0, rows[other].0) = (rows[other].0, rows[at].0),
+            Keys::UndividedInNoOrder | Keys::AnyDayInNoOrder => rows.swap(at, other),
         }
+    }
+    if keys == Keys::AnyDayInNoOrder {
+        let days: Vec<i64> = rows.iter().map(|(day, _)| *day).rev().collect();
+        rows.iter_mut().zip(days).for_each(|(row, day)| row.0 = day);
     }
     rows
 }
 
 fn table_of(t: &mut Transaction<'_>, keys: Keys, day: i64) -> Outcome<Arc<Table>> {
-    if keys == Keys::Undivided {
+    if !keys.is_divided() {
         return Ok(t.table("t")?);
     }
     let whole = t.partitioned_table("t")?;
@@ -152,7 +168,7 @@ fn main() -> Outcome<()> {
         println!("{partitions} partitions");
         for (keys, took) in ALL.into_iter().zip(&mut took) {
             let (middle, least, most) = median(took);
-            println!("{keys:>12?} {middle:>8.2} ({least:.2} to {most:.2})");
+            println!("{:>18} {middle:>8.2} ({least:.2} to {most:.2})", format!("{keys:?}"));
         }
     }
     Ok(())

@@ -52,7 +52,8 @@ impl Transaction<'_> {
             self.wholes.push(whole);
         }
         // Two indexes of a table have different keys.
-        let columns = index.attributes().columns.iter().fold(0u64, |seed, (column, _)| seed.wrapping_mul(4099).wrapping_add(*column as u64 + 1));
+        let columns =
+            index.attributes().columns.iter().fold(0u64, |seed, (column, _)| seed.wrapping_mul(4099).wrapping_add(*column as u64 + 1));
         self.acquire(Resource::Key(whole, xxh3_64_with_seed(key, columns)))
     }
 
