@@ -366,7 +366,8 @@ impl Definitions {
         Ok(self.table(table, data_sets)?.map(|found| (table, found.attributes().schema.clone())))
     }
 
-    /// A table goes, with its indexes. Nothing of that is logged: should there be a crash before the checkpoint, the table is as damaged as it was.
+    /// A table goes, with its indexes. Where tables were named, recovery logs that before it takes others back; else nothing is: should
+    /// there be a crash before the checkpoint, the table is as damaged as it was.
     fn give_up(&mut self, table: u32, error: Error, data_sets: &mut DataSets) {
         let name = self.objects.tables.by_id(table).map_or_else(String::new, |place| place.name.to_string());
         let objects: Vec<u32> = self.objects.index_numbers_of(table).into_iter().chain([table]).collect();

@@ -15,7 +15,6 @@ use sqlparser::ast;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A transaction of a session.
 /// What is set when a transaction has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct After {
@@ -31,6 +30,7 @@ pub(super) struct NamedSavepoint {
     settings: (Settings, Option<Box<After>>),
 }
 
+/// A transaction of a session.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) transaction: Transaction<'static>,
