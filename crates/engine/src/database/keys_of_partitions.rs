@@ -3,10 +3,8 @@
 //!
 //! Invariant: shares are read in the order of their keys, all at once, each from its first leaf to its last: one page of each is held, however many rows there are.
 
-use super::leftovers::key_of;
 use super::transaction::Share;
 use crate::btree::{Cursor, Direction};
-use crate::table_space::RowBuffer;
 use crate::transaction::Snapshot;
 use crate::{Error, Progress, Result, Unit};
 use pagefold_types::Rid;
@@ -64,7 +62,7 @@ pub(super) fn check_unique(shares: &[Share], snapshot: &Snapshot, progress: &dyn
     Ok(())
 }
 
-/// Entries may be left of rows that have the key no more.
+/// Refuses a key that rows of two shares have, of those that its entries name.
 fn check_key(shares: &[Share], snapshot: &Snapshot, key: &[u8], entries: &[(usize, Rid)]) -> Result<()> {
     let is_of_one = entries.windows(2).all(|pair| pair[0].0 == pair[1].0);
     if is_of_one || shares[0].index.has_null(key) {
@@ -72,12 +70,9 @@ fn check_key(shares: &[Share], snapshot: &Snapshot, key: &[u8], entries: &[(usiz
     }
     let mut taker = None;
     for (at, rid) in entries {
-        let Share { table, index } = &shares[*at];
-        let mut own = Vec::new();
-        let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
-        let seen = table.read_visible(*rid, snapshot, &mut RowBuffer::default(), has_key, |_| ())?;
-        if seen.transpose()?.unwrap_or(false) && taker.replace(*at).is_some_and(|other| other != *at) {
-            return Err(index.duplicate(key));
+        let share = &shares[*at];
+        if share.row_has_key(*rid, key, snapshot)? && taker.replace(*at).is_some_and(|other| other != *at) {
+            return Err(share.index.duplicate(key));
         }
     }
     Ok(())

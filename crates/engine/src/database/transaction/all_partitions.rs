@@ -9,11 +9,12 @@
 //!   stale object, and it is looked again;
 //! - a share that is damaged, and may have the key, is an error: whether the key is free nobody can tell.
 
+use super::super::leftovers::key_of;
 use super::Transaction;
 use crate::index::Index;
 use crate::objects::{partition_name, split_partition_name};
 use crate::table_space::{RowBuffer, Table};
-use crate::transaction::Resource;
+use crate::transaction::{Resource, Snapshot};
 use crate::{Error, Result};
 use pagefold_types::Rid;
 use std::sync::Arc;
@@ -24,6 +25,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub(crate) struct Share {
     pub(crate) table: Arc<Table>,
     pub(crate) index: Arc<Index>,
+}
+
+impl Share {
+    /// Has a row this key, as a snapshot sees it? Entries may be left of rows that have it no more.
+    pub(in crate::database) fn row_has_key(&self, rid: Rid, key: &[u8], snapshot: &Snapshot) -> Result<bool> {
+        let Share { table, index } = self;
+        let mut own = Vec::new();
+        let has_key = |record: &[u8]| key_of(table, index, record, &mut own).map(|()| own == key);
+        let seen = table.read_visible(rid, snapshot, &mut RowBuffer::default(), has_key, |_| ())?;
+        Ok(seen.transpose()?.unwrap_or(false))
+    }
 }
 
 /// The shares of an index, as the transaction has found them.
@@ -103,14 +115,12 @@ impl Transaction<'_> {
         for partition in seen.partitions().iter().filter(|partition| is_former(partition.object_id())) {
             let former = self.table_of_partition(partition)?;
             let is_share = |own: &&Arc<Index>| (&own.attributes().columns, own.attributes().unique) == (&index.attributes().columns, true);
-            let Some(share) = self.indexes(&former)?.iter().find(is_share).cloned() else { continue };
-            let mut cursor = share.tree().key_cursor(key);
+            let Some(index) = self.indexes(&former)?.iter().find(is_share).cloned() else { continue };
+            let share = Share { table: former, index };
+            let mut cursor = share.index.tree().key_cursor(key);
             while let Some((_, rid)) = cursor.next()? {
-                let mut own = Vec::new();
-                let mut has_key = |record: &[u8]| super::super::leftovers::key_of(&former, &share, record, &mut own).map(|()| own == key);
-                let seen = former.read_visible(rid, &snapshot, &mut RowBuffer::default(), &mut has_key, |_| ())?;
-                if seen.transpose()?.unwrap_or(false) {
-                    return Err(Error::Conflict { object: former.name().into(), rid });
+                if share.row_has_key(rid, key, &snapshot)? {
+                    return Err(Error::Conflict { object: share.table.name().into(), rid });
                 }
             }
         }

@@ -255,10 +255,7 @@ impl Transaction<'_> {
         if !index.attributes().unique || index.has_null(key) {
             return self.insert_entry(index, key, rid);
         }
-        self.ask_for_key(table, index, key)?;
-        if self.taker_elsewhere(table, index, key)?.is_some() {
-            return Err(index.duplicate(key));
-        }
+        self.claim_key(table, index, key)?;
         let has_note = self.known_keys.row(index.object_id, key).is_some() || index.known_keys.note(key).is_some();
         // Nearly always the index has no entry of the key, and one descent finds that out and adds it.
         if !has_note && index.tree().insert_by(By::Transaction(&self.state), key, rid, Unless::Key)? {
@@ -270,8 +267,17 @@ impl Transaction<'_> {
         self.insert_entry(index, key, rid)
     }
 
+    /// Locks a key of a unique index for a row: in its own partition it is to be looked at, in others no row has it.
+    pub(super) fn claim_key(&mut self, table: &Table, index: &Index, key: &[u8]) -> Result<()> {
+        self.ask_for_key(table, index, key)?;
+        match self.taker_elsewhere(table, index, key)? {
+            Some(_) => Err(index.duplicate(key)),
+            None => Ok(()),
+        }
+    }
+
     /// Locks a key of a unique index: whether it is free is to be looked at.
-    pub(super) fn ask_for_key(&mut self, table: &Table, index: &Index, key: &[u8]) -> Result<()> {
+    fn ask_for_key(&mut self, table: &Table, index: &Index, key: &[u8]) -> Result<()> {
         self.lock_key_of_all(table, index, key)?;
         self.acquire(Resource::Key(index.object_id, xxh3_64(key)))?;
         // That the key is free is something read: whoever takes it and is not seen has to come later.

@@ -140,10 +140,7 @@ impl Transaction<'_> {
         let unique = index.attributes().unique;
         // Whoever waits for a lock has nothing latched.
         for (key, _) in entries.iter().filter(|(key, _)| unique && !index.has_null(key)) {
-            self.ask_for_key(table, index, key)?;
-            if self.taker_elsewhere(table, index, key)?.is_some() {
-                return Err(index.duplicate(key));
-            }
+            self.claim_key(table, index, key)?;
         }
         let mut rest = entries;
         while let Some((key, rid)) = rest.first() {
