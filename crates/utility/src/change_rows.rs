@@ -216,18 +216,16 @@ impl<'d> Target<'d> {
     fn upsert(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, row: &[ValueRef<'_>]) -> Result<()> {
         let key: Vec<ValueRef<'_>> = self.first().attributes().primary_key.iter().map(|column| row[*column]).collect();
         let place = self.tables.place_of(row, &mut Vec::new())?;
-        let found = self.find_row(transaction, place, &key)?;
-        let Some((at, rid)) = found else {
+        let found = match self.find_row(transaction, place, &key)? {
+            Some((at, rid)) => transaction.row(self.tables.table(at)?, rid)?.map(|before| (at, rid, before)),
+            None => None,
+        };
+        let Some((at, rid, before)) = found else {
             transaction.insert(self.tables.table(place)?, row)?;
             report.inserted += 1;
             return Ok(());
         };
         let table = self.tables.table(at)?;
-        let Some(before) = transaction.row(table, rid)? else {
-            transaction.insert(self.tables.table(place)?, row)?;
-            report.inserted += 1;
-            return Ok(());
-        };
         if at != place {
             // It belongs in another partition now.
             transaction.delete(table, rid)?;
@@ -251,7 +249,8 @@ impl<'d> Target<'d> {
     }
 
     fn delete(&self, transaction: &mut Transaction<'_>, report: &mut ChangeRowsReport, key: &[ValueRef<'_>]) -> Result<()> {
-        match self.find_key(transaction, key)? {
+        let places = self.tables.places_of_key(key)?;
+        match self.find_first(transaction, places, key)? {
             Some((at, rid)) if transaction.delete(self.tables.table(at)?, rid)? => report.deleted += 1,
             _ => report.not_found += 1,
         }
@@ -263,12 +262,20 @@ impl<'d> Target<'d> {
         // Nearly always it stays where it is.
         match self.find_in(transaction, place, key)? {
             Some(rid) => Ok(Some((place, rid))),
-            None => self.find_key(transaction, key),
+            None => {
+                let others = self.tables.places_of_key(key)?.into_iter().filter(|at| *at != place);
+                self.find_first(transaction, others, key)
+            }
         }
     }
 
-    fn find_key(&self, transaction: &mut Transaction<'_>, key: &[ValueRef<'_>]) -> Result<Option<(usize, Rid)>> {
-        for at in self.tables.places_of_key(key)? {
+    fn find_first(
+        &self,
+        transaction: &mut Transaction<'_>,
+        places: impl IntoIterator<Item = usize>,
+        key: &[ValueRef<'_>],
+    ) -> Result<Option<(usize, Rid)>> {
+        for at in places {
             if let Some(rid) = self.find_in(transaction, at, key)? {
                 return Ok(Some((at, rid)));
             }

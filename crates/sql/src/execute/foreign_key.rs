@@ -390,10 +390,9 @@ fn look(
     }
     let (index, order) = &key.unique;
     let ordered: Vec<ValueRef<'_>> = order.iter().map(|at| values[*at].as_ref()).collect();
-    let all = (0..parent.parts.len()).collect();
     // Else the key does not say which partition has it.
     let says = parent.range_columns().iter().all(|column| key.referred.contains(column));
-    let places: Vec<usize> = if says { vec![parent.part_of(&row)?] } else { all };
+    let places: Vec<usize> = if says { vec![parent.part_of(&row)?] } else { (0..parent.parts.len()).collect() };
     let place = |at: &usize| parent.part(*at).map(|part| (&*part.table, &*part.indexes[*index]));
     let places: Vec<_> = places.iter().map(place).collect::<SqlResult<_>>()?;
     Ok(transaction.lock_reference(&places, &ordered, &name, lock)?)
