@@ -295,6 +295,55 @@ reorg index yard.\"berths_pkey/mid\" with (format = 'plain', page_size = '4K');
 }
 
 #[test]
+fn partitions_with_both_bounds_are_defined_again() {
+    let place = Place::new();
+    let text = "
+create schema yard;
+create table yard.berths (k numeric(5, 2), v integer, t text, primary key (k, v)) partition by range (k, v)
+    with (compress = 'row', page_size = '8K', pctfree = 5);
+create index by_t on yard.berths (t);
+create table yard.mid partition of yard.berths for values from (-1.5, 3) to (10, maxvalue) with (compress = 'none', page_size = '4K');
+create table yard.low partition of yard.berths for values from (minvalue, minvalue) to (-20, minvalue);
+create table yard.\"High\" partition of yard.berths for values from (20, 0) to (maxvalue, maxvalue);
+create table empty (a integer) partition by range (a);
+";
+    script(&place, &[], text).ok();
+    let schema = script(&place, &[], ".schema").ok().out;
+    for part in [
+        "CREATE TABLE yard.low PARTITION OF yard.berths FOR VALUES FROM (MINVALUE, MINVALUE) TO ('-20.00', MINVALUE);",
+        "CREATE TABLE yard.mid PARTITION OF yard.berths FOR VALUES FROM ('-1.50', '3') TO ('10.00', MAXVALUE) WITH (compress = 'none', page_size = '4K');",
+        "CREATE TABLE yard.\"High\" PARTITION OF yard.berths FOR VALUES FROM ('20.00', '0') TO (MAXVALUE, MAXVALUE);",
+        "PARTITION BY RANGE (a) WITH",
+    ] {
+        assert!(schema.contains(part), "{part} is not in {schema}");
+    }
+    assert!(!schema.contains("template") && !schema.contains("gaps"), "{schema}");
+    let again = Place::new();
+    script(&again, &[], &schema).ok();
+    assert_eq!(script(&again, &[], ".schema").ok().out, schema);
+    let stored = "select * from pagefold_indexes order by 1, 2; select * from pagefold_partitions order by 1, 2;";
+    let both = [&place, &again].map(|place| script(place, &["--format", "csv"], stored).ok().out);
+    assert_eq!(both[0], both[1]);
+    script(&again, &[], "insert into yard.berths select g, g, 'x' from generate_series(20, 50) g;").ok();
+    let described = script(&again, &[], "\\d yard.berths\n\\d empty\n\\d yard.\"High\"").ok().out;
+    for part in ["divided by ranges of (k, v): low, mid, High", "divided by ranges of (a): no partition yet", "yard.berths/High"] {
+        assert!(described.contains(part), "{part} is not in {described}");
+    }
+    // Commands that know tables by the engine's names, and those that are of all of them.
+    let listed = again.run(&["partition", "list", "db", "yard.berths"]).ok().out;
+    assert!(listed.contains("High") && !listed.contains("template"), "{listed}");
+    for command in [&["advise", "db"][..], &["runstats", "db"], &["reorg", "db", "yard.berths"], &["reorg", "db", "empty"]] {
+        again.run(command).ok();
+    }
+    // Gaps stay when it is loaded anew.
+    std::fs::write(again.path("rows.csv"), "k,v,t\n1,1,a\n25,2,b\n").unwrap();
+    again.run(&["load", "db", "yard.berths", "rows.csv", "--replace"]).ok();
+    assert_eq!(script(&again, &["--format", "csv"], "select count(*) from yard.\"High\"").ok().out.lines().nth(1), Some("1"));
+    script(&again, &[], "insert into yard.berths values (15, 1, 'in a gap')").fails(1, &["23514"]);
+    assert!(again.run(&["check", "db"]).ok().out.contains("no errors"));
+}
+
+#[test]
 fn what_there_is_is_described() {
     let place = ships();
     let run = script(&place, &[], "create index by_name on ship (name);\n\\d ship\n\\d\n\\di\n\\l\n\\dt s%\n\\dt x*\n").ok();

@@ -160,7 +160,7 @@ impl PartitionDefinition {
                 limit_key(attributes, columns, &limit)?
             }
         };
-        Ok(PartitionSpec { name: self.name.clone(), limit, method: self.method, page_bytes: self.page_bytes })
+        Ok(PartitionSpec { name: self.name.clone(), limit, method: self.method, page_bytes: self.page_bytes, ..PartitionSpec::default() })
     }
 }
 

@@ -47,6 +47,6 @@ pub mod pool {
 /// What the catalog says of tables, and of what has a name and no pages.
 pub mod catalog {
     pub use pagefold_engine::catalog::OtherEntry;
-    pub use pagefold_engine::database::PartitionedTable;
+    pub use pagefold_engine::database::{PartitionedTable, RangePartition};
     pub use pagefold_format::catalog::{ColumnNotes, Constraint, ConstraintKind, DefinedKind, Identity, Notes, Reference, Sequence};
 }

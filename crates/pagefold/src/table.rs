@@ -74,7 +74,7 @@ impl<'t> Table<'t> {
     /// When it is not there any more.
     pub fn partitions(&self) -> Result<Vec<String>> {
         let Some(whole) = &self.whole else { return Ok(Vec::new()) };
-        Ok(whole.now()?.whole.partitions().iter().map(|partition| partition.name().to_owned()).collect())
+        Ok(whole.now()?.whole.own_partitions().iter().map(|partition| partition.name().to_owned()).collect())
     }
 
     /// Its name.

@@ -4,6 +4,7 @@
 //! its indexes have the same columns in all of them, in the same order.
 
 use crate::parse::nearest;
+use crate::partition_names::partition_called;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionedTable, Transaction, split_partition_name};
@@ -285,6 +286,11 @@ impl TableRef {
         self.whole.is_some()
     }
 
+    /// Was it made before its partitions?
+    pub(crate) fn is_open(&self) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.is_open())
+    }
+
     /// Refuses to say something of a partition alone: what is said of a table that is divided holds for all of it.
     pub(crate) fn refuse_partition(&self, what: &str) -> SqlResult<()> {
         let part = self.first().table.name();
@@ -390,7 +396,13 @@ pub(crate) fn find_if_any(transaction: &mut Transaction<'static>, name: &str) ->
         Err(Error::Unknown { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(None)
+    match partition_called(transaction, name)? {
+        Some(own) => {
+            let table = transaction.table(&own)?;
+            Ok(Some(Found::Table(Arc::new(TableRef::undivided(transaction, table, Seen::BySnapshot)?))))
+        }
+        None => Ok(None),
+    }
 }
 
 /// Has a relation of whatever kind this name? One that cannot be used has it, too.

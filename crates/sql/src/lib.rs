@@ -11,6 +11,7 @@
 //! * `execute`: plans that run
 //! * `analytics`: queries that are run by batches, by who is given to do so
 //! * `system`: tables that say what there is
+//! * `partition_names`: partitions that are relations of their own names
 //! * `temporary`: tables of a session
 //! * `sequences`: numbers that are given once
 //! * `copy`: COPY: its text, the rows in it; files of columns, which somebody else reads
@@ -36,6 +37,7 @@ mod expression;
 mod forms;
 mod keywords;
 mod parse;
+mod partition_names;
 mod partitioning;
 mod plan;
 mod planned;
@@ -56,6 +58,7 @@ pub use copy::columnar::{ColumnFiles, ColumnFormat, FileColumn, RowTaker};
 pub use database::Database;
 pub use error::{SqlError, SqlResult};
 pub use parse::quoted_where_needed as quoted_name;
+pub use partition_names::partition_called;
 pub use session::{Canceller, CopyStream, Notice, Session, Statement, TransactionState};
 pub use system::system_relations;
 pub use utility::{Portion, ReorgWishes, Utilities, Utility, UtilityAnswer, Wanted};

@@ -6,6 +6,8 @@
 //! ALTER TABLE t ROTATE PARTITION PART
 //! ALTER TABLE t DROP PARTITION name
 //! ALTER TABLE t EXCHANGE PARTITION name WITH TABLE other
+//! ALTER TABLE t ATTACH PARTITION name FOR VALUES FROM (values) TO (values)
+//! ALTER TABLE t DETACH PARTITION name
 //!
 //! PART: PARTITION name VALUES LESS THAN (values) [WITH (compress = ..., page_size = ...)]     (after ADD and ROTATE the word PARTITION stands once)
 //! ```
@@ -29,16 +31,22 @@ pub(crate) enum Mark {
     Rotate,
     /// Name of the partition, and of the table that takes its place.
     Exchange,
+    /// Name of the table that becomes a partition, and its bounds; without these it is to be the default one.
+    Attach,
+    /// Name of the partition that becomes a table.
+    Detach,
 }
 
 impl Mark {
-    const ALL: [Mark; 3] = [Mark::Part, Mark::Rotate, Mark::Exchange];
+    const ALL: [Mark; 5] = [Mark::Part, Mark::Rotate, Mark::Exchange, Mark::Attach, Mark::Detach];
 
     fn name(self) -> String {
         let word = match self {
             Mark::Part => "part",
             Mark::Rotate => "rotate",
             Mark::Exchange => "exchange",
+            Mark::Attach => "attach",
+            Mark::Detach => "detach",
         };
         format!("{NAMELESS}{word}")
     }
@@ -145,6 +153,35 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// The name of a table, with its schema if that is said.
+    fn relation(&mut self, made: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+        made.push(self.name()?);
+        while self.tokens.get(self.at).is_some_and(|token| token.token == Token::Period) {
+            made.extend(self.next().cloned());
+            made.push(self.name()?);
+        }
+        Ok(())
+    }
+
+    /// The table that becomes a partition, and its bounds, as a call.
+    fn attach(&mut self, span: Span, made: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+        begin_call(Mark::Attach, span, made);
+        self.relation(made)?;
+        if !self.takes(&["DEFAULT"]) {
+            self.expect(&["FOR", "VALUES"])?;
+            if self.is(0, "IN") || self.is(0, "WITH") {
+                return Err(not_of_ranges());
+            }
+            for word in ["FROM", "TO"] {
+                self.expect(&[word])?;
+                made.push(TokenWithSpan { token: Token::Comma, span });
+                made.extend_from_slice(self.parentheses()?);
+            }
+        }
+        made.push(TokenWithSpan { token: Token::RParen, span });
+        Ok(())
+    }
+
     /// Name, limit and storage parameters of a partition, as a call.
     fn part(&mut self, mark: Mark, made: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         let name = self.name()?;
@@ -166,6 +203,11 @@ impl<'t> Reader<'t> {
         made.push(TokenWithSpan { token: Token::RParen, span });
         Ok(())
     }
+}
+
+/// Bounds of a partition by lists or hashes.
+pub(crate) fn not_of_ranges() -> SqlError {
+    SqlError::new("42P16", "invalid bound specification for a range partition").with_hint("FOR VALUES FROM (...) TO (...)")
 }
 
 fn is_word(token: &TokenWithSpan, word: &str) -> bool {
@@ -255,7 +297,7 @@ fn create_table(reader: &mut Reader<'_>) -> SqlResult<Option<Vec<TokenWithSpan>>
 
 /// What is not of partitions stays.
 fn alter_table(reader: &mut Reader<'_>) -> SqlResult<Option<Vec<TokenWithSpan>>> {
-    let verbs = ["ADD", "DROP", "ROTATE", "EXCHANGE"];
+    let verbs = ["ADD", "DROP", "ROTATE", "EXCHANGE", "ATTACH", "DETACH"];
     // Behind the name, which is as long as it is.
     reader.takes(&["IF", "EXISTS"]);
     reader.takes(&["ONLY"]);
@@ -283,6 +325,16 @@ fn alter_table(reader: &mut Reader<'_>) -> SqlResult<Option<Vec<TokenWithSpan>>>
             reader.expect(&["WITH", "TABLE"])?;
             made.extend_from_slice(&reader.tokens[reader.at.min(reader.tokens.len())..]);
             reader.at = reader.tokens.len();
+            made.push(TokenWithSpan { token: Token::RParen, span });
+        }
+        "ATTACH" => reader.attach(span, &mut made)?,
+        "DETACH" => {
+            begin_call(Mark::Detach, span, &mut made);
+            reader.relation(&mut made)?;
+            if reader.is(0, "CONCURRENTLY") || reader.is(0, "FINALIZE") {
+                let hint = "DETACH PARTITION alone takes moments: no row is written.";
+                return Err(SqlError::unsupported("DETACH PARTITION ... CONCURRENTLY and FINALIZE").with_hint(hint));
+            }
             made.push(TokenWithSpan { token: Token::RParen, span });
         }
         "ROTATE" => reader.part(Mark::Rotate, &mut made)?,

@@ -158,7 +158,7 @@ fn lacking_partition(
             };
             let there_was = |why: &str| format!("partition \"{partition}\" of \"{whole}\" was not there then: {why}");
             match now.as_ref().map(|now| (now, had(now))) {
-                None => there_was(&format!("there were {}", quoted(&table.partitions().iter().collect::<Vec<_>>()))),
+                None => there_was(&format!("there were {}", quoted(&table.own_partitions().iter().collect::<Vec<_>>()))),
                 Some((_, had)) if had.is_empty() => there_was("no partition had its keys, it was added since (ADD or ROTATE)"),
                 Some((_, had)) if had.len() > 1 => {
                     there_was(&format!("its keys were those of {}, which were put together since (MERGE)", quoted(&had)))

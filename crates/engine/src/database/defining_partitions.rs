@@ -128,7 +128,11 @@ impl Defining {
             if number > 0 && start.is_empty() {
                 return refuse(format!("partition \"{}\" comes behind one without a limit", spec.name));
             }
-            let keys = KeyRange { start: std::mem::take(&mut start), end: spec.limit.clone() };
+            let before = std::mem::take(&mut start);
+            if spec.start.as_ref().is_some_and(|own| *own < before) {
+                return refuse(format!("partition \"{}\" begins before the one before it ends", spec.name));
+            }
+            let keys = KeyRange { start: spec.start.clone().unwrap_or(before), end: spec.limit.clone() };
             if keys.end.as_ref().is_some_and(|end| *end <= keys.start) {
                 return refuse(format!("the limit of partition \"{}\" is not above that of the one before", spec.name));
             }
@@ -221,12 +225,18 @@ impl Defining {
         self.partitioned_table(by.database, name, None)
     }
 
-    /// A partition in the place of none, not logged yet, like the one before it, or the first: from the key on with which that ends.
+    /// A partition in the place of none, not logged yet. It begins where it is said to, and is like the first then; else it is like the last one, and begins where that ends.
     ///
     /// # Errors
     /// When its range is empty or belongs to another one, or the name is taken.
     pub(super) fn add_partition(&mut self, by: Definer<'_>, table: &PartitionedTable, spec: &PartitionSpec) -> Result<Arc<Table>> {
         let refuse = |why: String| Err(Error::Parameter(format!("{}: {why}", table.object())));
+        if let Some(start) = &spec.start {
+            // That it is not empty, and overlaps no other, is made sure of as of every one.
+            let keys = KeyRange { start: start.clone(), end: spec.limit.clone() };
+            let like = self.table_of(by.database, table.first())?;
+            return self.add_like(by, table, &like, keys, (spec, &[]));
+        }
         let last = table.last();
         let Some(start) = last.keys().end.clone() else {
             return refuse(format!("its last partition \"{}\" has no limit: split it", last.name()));

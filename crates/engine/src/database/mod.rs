@@ -46,7 +46,7 @@ mod scaling_tests;
 mod tests;
 
 pub use crate::core::Watched;
-pub use crate::objects::{PartitionedTable, RangePartition, partition_name, split_partition_name};
+pub use crate::objects::{PartitionedTable, RangePartition, first_key, partition_name, split_partition_name};
 pub use crate::recovery::{GiveUp, GivenUp};
 pub use activity::{LockActivity, LockKind, LogActivity, ObjectActivity, PoolActivity, TransactionActivity, UtilityActivity};
 pub use change::Change;

@@ -7,7 +7,7 @@
 use super::open::DatabaseState;
 use crate::catalog::{Defined, read_definition};
 use crate::index::Index;
-use crate::objects::{PartitionedTable, RangePartition};
+use crate::objects::{PartitionedTable, RangePartition, TEMPLATE_NAME, first_key};
 use crate::table_space::{Method, Table, TableAttributes, range_key_layout};
 use crate::{Error, Result};
 use pagefold_format::catalog::DefinedKind;
@@ -19,12 +19,22 @@ use std::sync::Arc;
 pub struct PartitionSpec {
     /// Its name among the partitions.
     pub name: String,
+    /// The first key that it may have; `None`: it begins where the one before it ends.
+    pub start: Option<Vec<u8>>,
     /// The key that is the first behind it, as [`limit_key`] makes it; `None`: it has no end.
     pub limit: Option<Vec<u8>>,
     /// Its method, if it is to have another one than the others.
     pub method: Option<Method>,
     /// Its page size, likewise.
     pub page_bytes: Option<usize>,
+}
+
+impl PartitionSpec {
+    /// The partition that stands for a table which is made before its partitions: the only one then ([`PartitionedTable::is_open`]).
+    #[must_use]
+    pub fn template() -> PartitionSpec {
+        PartitionSpec { name: TEMPLATE_NAME.into(), limit: Some(first_key()), ..PartitionSpec::default() }
+    }
 }
 
 /// The limit of a partition: rows whose keys are less than these values are before it. Fewer values than columns: all rows that begin with less.

@@ -19,8 +19,8 @@ mod places;
 
 pub(crate) use beside::Beside;
 pub(crate) use opening::{Broken, Headers, KnownDataSets, Opening, open_index, open_table, reason_of};
-pub(crate) use partitioned::SEPARATOR;
-pub use partitioned::{PartitionedTable, RangePartition, partition_name, split_partition_name};
+pub use partitioned::{PartitionedTable, RangePartition, first_key, partition_name, split_partition_name};
+pub(crate) use partitioned::{SEPARATOR, TEMPLATE_NAME};
 pub(crate) use places::Place;
 
 use crate::catalog::{

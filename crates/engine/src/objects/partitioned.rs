@@ -13,6 +13,17 @@ use std::sync::Arc;
 /// Between the name of a partitioned table, or index, and that of a partition.
 pub(crate) const SEPARATOR: char = '/';
 
+/// The name of the partition that stands for a table which is made before its partitions.
+pub(crate) const TEMPLATE_NAME: &str = "pagefold_template";
+/// The first of all keys: each has at least one byte.
+const FIRST_KEY: [u8; 1] = [0];
+
+/// The key that a range begins with which has no lower bound, beside a template.
+#[must_use]
+pub fn first_key() -> Vec<u8> {
+    FIRST_KEY.to_vec()
+}
+
 /// The name that a partition has of its own, or its share of an index: that of the whole, then that of the partition.
 #[must_use]
 pub fn partition_name(whole: &str, partition: &str) -> String {
@@ -38,7 +49,9 @@ impl RangePartition {
         RangePartition { object_id, table: table.into(), range: Arc::new(range) }
     }
 
-    pub(crate) fn of(table: &Table) -> Option<RangePartition> {
+    /// What a table is of a partitioned table, if it is a partition.
+    #[must_use]
+    pub fn of(table: &Table) -> Option<RangePartition> {
         Some(RangePartition::new(table.object_id, table.name(), table.range()?.clone()))
     }
 
@@ -68,6 +81,12 @@ impl RangePartition {
     #[must_use]
     pub fn keys(&self) -> &KeyRange {
         &self.range.keys
+    }
+
+    /// Is it the [template](PartitionedTable::is_open) of its table?
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        self.range.keys.start.is_empty() && self.range.keys.end.as_deref() == Some(&FIRST_KEY) && self.name() == TEMPLATE_NAME
     }
 
     pub(crate) fn range(&self) -> &RangeOf {
@@ -182,10 +201,23 @@ impl PartitionedTable {
         &self.partitions[self.partitions.len() - 1]
     }
 
-    /// Its partitions, in the order of their keys.
+    /// Its partitions, in the order of their keys; a template among them.
     #[must_use]
     pub fn partitions(&self) -> &[RangePartition] {
         &self.partitions
+    }
+
+    /// Was it made before its partitions? Then the first of these is its template, which has no keys, and so no rows: it says what the table is while there is no other, and what others are like
+    /// that come. Each partition is made with both of its bounds, between them there may be gaps, and the last one may go.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.first().is_template()
+    }
+
+    /// Its partitions but for the template, in the order of their keys.
+    #[must_use]
+    pub fn own_partitions(&self) -> &[RangePartition] {
+        &self.partitions[usize::from(self.is_open())..]
     }
 
     /// The partition of this name.
@@ -193,11 +225,12 @@ impl PartitionedTable {
     /// # Errors
     /// [`Error::Unknown`].
     pub fn partition(&self, name: &str) -> Result<&RangePartition> {
-        let found = self.partitions.iter().find(|partition| partition.name() == name);
+        let own = self.own_partitions();
+        let found = own.iter().find(|partition| partition.name() == name);
         found.ok_or_else(|| {
             const SHOWN: usize = 20;
-            let names: Vec<&str> = self.partitions.iter().take(SHOWN).map(RangePartition::name).collect();
-            let more = if self.partitions.len() > SHOWN { ", ..." } else { "" };
+            let names: Vec<&str> = own.iter().take(SHOWN).map(RangePartition::name).collect();
+            let more = if own.len() > SHOWN { ", ..." } else { "" };
             let hint = format!(" of \"{}\"; there are: {}{more}", self.name, names.join(", "));
             Error::Unknown { kind: "partition", name: name.into(), hint }
         })
@@ -236,8 +269,21 @@ impl PartitionedTable {
     /// The values with which a partition ends, as texts, of the first columns by which the table is divided; `None` is MAXVALUE. None at all where no values give its limit.
     #[must_use]
     pub fn limit_texts(&self, partition: &RangePartition) -> Vec<Option<String>> {
-        let Some(limit) = &partition.keys().end else { return vec![None] };
-        let Some((layout, key, is_max)) = self.readable_limit(limit) else { return Vec::new() };
+        match &partition.keys().end {
+            Some(limit) => self.bound_texts(limit),
+            None => vec![None],
+        }
+    }
+
+    /// The same of the values with which it begins. None at all where it has no lower bound, or no values give it.
+    #[must_use]
+    pub fn start_texts(&self, partition: &RangePartition) -> Vec<Option<String>> {
+        let start = &partition.keys().start;
+        if start.as_slice() <= FIRST_KEY.as_slice() { Vec::new() } else { self.bound_texts(start) }
+    }
+
+    fn bound_texts(&self, bound: &[u8]) -> Vec<Option<String>> {
+        let Some((layout, key, is_max)) = self.readable_limit(bound) else { return Vec::new() };
         let values = layout.decode(&key).unwrap_or_default();
         let text = |(value, column): (&Value, &usize)| Some(to_text(value.as_ref(), &self.schema.columns()[*column].data_type));
         values.iter().zip(&self.columns).map(text).chain(is_max.then_some(None)).collect()

@@ -2,7 +2,7 @@
 
 use pagefold_engine::Error;
 use pagefold_engine::database::{
-    Database, Isolation, OpenMode, PartitionSpec, PartitionedTable, Settings, Transaction, TransactionOptions, limit_key,
+    Database, Isolation, OpenMode, PartitionSpec, PartitionedTable, Settings, Transaction, TransactionOptions, first_key, limit_key,
 };
 use pagefold_engine::index::IndexAttributes;
 use pagefold_engine::pool::PoolSettings;
@@ -395,5 +395,77 @@ fn what_cannot_change_places() {
     everywhere(&storage, |database| {
         assert_eq!(days(&mut begin(database)).len(), 20);
         assert_eq!(days_of(&mut begin(database), "fits"), (10..20).collect::<Vec<_>>());
+    });
+}
+
+/// A partition with both of its bounds.
+fn between(name: &str, from: i64, to: Option<i64>) -> PartitionSpec {
+    PartitionSpec { start: limit(from), ..spec(name, to) }
+}
+
+#[test]
+fn a_table_is_made_before_its_partitions() {
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    let mut t = begin(&database);
+    t.create_partitioned_table(&attributes(), &[1], &[PartitionSpec::template()]).unwrap();
+    let key = IndexAttributes::new("sales_pk", vec![(1, Direction::Ascending), (0, Direction::Ascending)], true);
+    t.create_partitioned_index("sales", &key).unwrap();
+    assert!(insert(&mut t, 1, 5).is_err(), "no partition has the row");
+    t.commit().unwrap();
+
+    let own = |t: &mut Transaction<'_>| -> Vec<String> {
+        let whole = t.partitioned_table("sales").unwrap();
+        assert!(whole.is_open());
+        whole.own_partitions().iter().map(|partition| partition.name().to_owned()).collect()
+    };
+    let mut t = begin(&database);
+    let mut before = snapshot(&database);
+    assert_eq!(days(&mut before), [0_i64; 0]);
+    // In any order, each where no other one is.
+    t.add_partition("sales", &between("late", 30, None)).unwrap();
+    t.add_partition("sales", &between("early", 10, Some(20))).unwrap();
+    let least = PartitionSpec { start: Some(first_key()), ..spec("least", Some(0)) };
+    t.add_partition("sales", &least).unwrap();
+    for bad in [between("x", 19, Some(25)), between("x", 5, Some(11)), between("x", 25, Some(25)), between("x", 40, Some(50)), least] {
+        assert!(t.add_partition("sales", &bad).is_err(), "{bad:?}");
+    }
+    let savepoint = t.savepoint();
+    t.add_partition("sales", &between("gone", 20, Some(30))).unwrap();
+    insert(&mut t, 9, 25).unwrap();
+    t.roll_back_to(savepoint).unwrap();
+    for (id, day) in [(1, -7), (2, 10), (3, 19), (4, 1000)] {
+        insert(&mut t, id, day).unwrap();
+    }
+    for day in [0, 9, 20, 29] {
+        assert_eq!(insert(&mut t, 8, day).unwrap_err().sqlstate(), "23514", "{day}");
+    }
+    t.commit().unwrap();
+    assert_eq!(days(&mut before), [0_i64; 0]);
+    before.rollback().unwrap();
+    everywhere(&storage, |database| {
+        let mut t = begin(database);
+        assert_eq!((own(&mut t).join(" "), days(&mut t)), ("least early late".into(), vec![-7, 10, 19, 1000]));
+        let whole = t.partitioned_table("sales").unwrap();
+        let texts: Vec<_> = whole.own_partitions().iter().map(|own| (whole.start_texts(own), whole.limit_texts(own))).collect();
+        let value = |day: &str| vec![Some(day.to_owned())];
+        assert_eq!(texts, [(vec![], value("0")), (value("10"), value("20")), (value("30"), vec![None])]);
+    });
+
+    // The template is no partition that one could name; all others may go.
+    let mut t = begin(&database);
+    assert!(t.drop_partition("sales", "pagefold_template").is_err());
+    for name in ["least", "early", "late"] {
+        t.drop_partition("sales", name).unwrap();
+    }
+    assert!(t.rotate_partition("sales", &spec("next", Some(5))).is_err(), "nothing is there to go");
+    t.add_partition("sales", &spec("next", Some(5))).unwrap();
+    insert(&mut t, 1, 4).unwrap();
+    assert_eq!(t.rotate_partition("sales", &spec("then", Some(7))).unwrap(), "next");
+    insert(&mut t, 1, 6).unwrap();
+    t.commit().unwrap();
+    everywhere(&storage, |database| {
+        let mut t = begin(database);
+        assert_eq!((own(&mut t).join(" "), days(&mut t)), ("then".into(), vec![6]));
     });
 }

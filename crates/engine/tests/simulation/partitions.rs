@@ -86,7 +86,7 @@ fn limit(day: i64) -> Option<Vec<u8>> {
 fn random_spec(random: &mut Random, name: String, day: Option<i64>) -> PartitionSpec {
     let method = random.one_in(2).then(|| random.pick(&Method::ALL));
     let page_bytes = random.one_in(3).then(|| random.pick(&[2048, 4096]));
-    PartitionSpec { name, limit: day.and_then(limit), method, page_bytes }
+    PartitionSpec { name, limit: day.and_then(limit), method, page_bytes, ..PartitionSpec::default() }
 }
 
 fn create(storage: &FaultStorage, random: &mut Random) -> State {

@@ -27,7 +27,7 @@ mod utilities;
 
 pub use pagefold_sql::{
     Analytics, Answer, Canceller, Column, CopyStream, Notice, Session, SqlError, SqlResult, Statement, TransactionState,
-    is_system_relation, system_relations,
+    is_system_relation, partition_called, system_relations,
 };
 
 use crate::row::{IntoValues, Row};

@@ -99,7 +99,7 @@ impl Binder<'_> {
             None => binder.default_of(&table, column),
         };
         let exprs = (0..table.schema.len()).map(|column| value_of(self, column)).collect::<SqlResult<Vec<Expr>>>()?;
-        let condition = copy.condition.as_ref().map(|condition| self.copy_condition(&table, condition)).transpose()?;
+        let condition = copy.condition.as_ref().map(|condition| self.copy_condition(&table, &object_name(name)?, condition)).transpose()?;
         let insert = self.plain_insert(table, Plan::default(), exprs)?;
         Ok(CopyFromPlan { insert, targets, condition, input })
     }
@@ -124,9 +124,9 @@ impl Binder<'_> {
     }
 
     /// WHERE: of the row as it is given.
-    fn copy_condition(&mut self, table: &Arc<TableRef>, condition: &ast::Expr) -> SqlResult<Expr> {
+    fn copy_condition(&mut self, table: &Arc<TableRef>, name: &str, condition: &ast::Expr) -> SqlResult<Expr> {
         let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
-        self.scope().add(short_name(&table.name).to_owned(), table_columns(table), Source::Given)?;
+        self.scope().add(short_name(name).to_owned(), table_columns(table), Source::Given)?;
         let bound = self.without_aggregates("COPY FROM WHERE conditions", |binder| binder.condition(condition, "WHERE"));
         self.scopes = scopes;
         self.refuse_subqueries(subplans, "COPY FROM WHERE conditions")?;

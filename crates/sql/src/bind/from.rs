@@ -208,7 +208,8 @@ impl Binder<'_> {
         }
         let found = catalog::find(self.transaction, &wanted)?;
         if let Some(needs) = &mut self.needs {
-            needs.relations.insert(wanted.clone());
+            let name = if let Found::Table(table) = &found { &table.name } else { &wanted };
+            needs.relations.insert(name.clone());
         }
         match found {
             Found::Table(table) if is_only && table.is_divided() => {

@@ -111,7 +111,9 @@ impl Binder<'_> {
     ) -> SqlResult<R> {
         let expr = parse_expression(text)?;
         let (scopes, subplans) = (std::mem::take(&mut self.scopes), self.subplans.len());
-        self.scope().add(short_name(&table.name).to_owned(), super::scope::table_columns(table), Source::Given)?;
+        // What is said of a partition is said of the whole, by its name.
+        let name = table.whole_name().unwrap_or(&table.name);
+        self.scope().add(short_name(name).to_owned(), super::scope::table_columns(table), Source::Given)?;
         let bound = self.without_aggregates("constraints", |binder| bind(binder, &expr));
         self.scopes = scopes;
         self.refuse_subqueries(subplans, "constraints and generated columns")?;

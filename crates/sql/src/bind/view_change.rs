@@ -82,6 +82,8 @@ impl Doing {
 pub(crate) struct Target {
     pub(crate) table: Arc<TableRef>,
     pub(crate) view: Option<ViewTarget>,
+    /// As the statement calls it, with its schema.
+    name: String,
 }
 
 /// What a view shows of its table.
@@ -104,7 +106,7 @@ impl Target {
 
     /// As it is called without an alias.
     pub(crate) fn name(&self) -> &str {
-        self.view.as_ref().map_or(self.table.name.as_str(), |view| view.name.as_str())
+        &self.name
     }
 
     /// The columns that can be seen, each with that of the table which it is.
@@ -228,10 +230,10 @@ impl Binder<'_> {
     fn target_named(&mut self, name: &str, doing: Doing) -> SqlResult<Target> {
         crate::catalog::refuse_system(name)?;
         match find(self.transaction, name)? {
-            Found::Table(table) => Ok(Target { table, view: None }),
+            Found::Table(table) => Ok(Target { table, view: None, name: name.to_owned() }),
             Found::View(_) => {
                 let (table, view) = self.view_target(name, doing, false)?;
-                Ok(Target { table, view: Some(view) })
+                Ok(Target { table, view: Some(view), name: name.to_owned() })
             }
         }
     }

@@ -462,7 +462,7 @@ impl Defining<'_> {
     }
 
     /// A table without a primary key gets one: its columns are not NULL from then on.
-    fn add_primary_key(&mut self, table: &Arc<TableRef>, name: Option<String>, columns: Vec<usize>) -> SqlResult<()> {
+    pub(super) fn add_primary_key(&mut self, table: &Arc<TableRef>, name: Option<String>, columns: Vec<usize>) -> SqlResult<()> {
         if !table.primary_key.is_empty() {
             return Err(SqlError::new("42P16", format!("multiple primary keys for table \"{}\" are not allowed", table.name)));
         }

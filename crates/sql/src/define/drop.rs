@@ -7,6 +7,7 @@ use crate::catalog::{Found, TableRef, find, refuse_system, table_names};
 use crate::parse::object_name;
 use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
+use pagefold_engine::database::split_partition_name;
 use pagefold_format::catalog::DefinedKind;
 use sqlparser::ast::{self, ObjectType};
 use std::collections::BTreeSet;
@@ -43,8 +44,11 @@ impl Defining<'_> {
         let mut there = Vec::with_capacity(all.len());
         for name in all {
             let found = self.find_to_drop(kind, &name);
-            if self.unless_missing(found, if_exists)? && !there.contains(&name) {
-                there.push(name);
+            if self.unless_missing(found, if_exists)? {
+                let name = if kind == ObjectType::Table { self.own_name(name) } else { name };
+                if !there.contains(&name) {
+                    there.push(name);
+                }
             }
         }
         self.drop_together(kind, &there, cascade)?;
@@ -87,6 +91,14 @@ impl Defining<'_> {
         }
     }
 
+    /// The name that the engine has for a table: that of a partition may be said otherwise.
+    fn own_name(&mut self, name: String) -> String {
+        match find(self.transaction, &name) {
+            Ok(Found::Table(table)) => table.name.clone(),
+            _ => name,
+        }
+    }
+
     /// Drops tables, views or sequences that are there, and what needs them.
     fn drop_together(&mut self, kind: ObjectType, names: &[String], cascade: bool) -> SqlResult<()> {
         let mut going = Vec::with_capacity(names.len());
@@ -114,6 +126,8 @@ impl Defining<'_> {
         self.drop_dependents(what.as_deref(), dependents, cascade)?;
         for name in names {
             match kind {
+                // A partition of one that goes goes with it.
+                ObjectType::Table if split_partition_name(name).is_some_and(|(whole, _)| names.iter().any(|other| other == whole)) => {}
                 ObjectType::Table => self.drop_table(name)?,
                 ObjectType::View => self.transaction.drop_object(DefinedKind::View, name)?,
                 _ => self.transaction.drop_object(DefinedKind::Sequence, name)?,
@@ -135,9 +149,12 @@ impl Defining<'_> {
         Ok(Referring::dependents(referring, &format!("table {name}")))
     }
 
-    /// Sequences of a table's columns.
+    /// Sequences of a table's columns. Those of a partition are the whole's.
     pub(super) fn owned_sequences(&mut self, name: &str) -> Vec<String> {
         let Ok(Found::Table(table)) = find(self.transaction, name) else { return Vec::new() };
+        if table.whole_name().is_some() {
+            return Vec::new();
+        }
         table.rules.owned_sequences().filter_map(|number| self.sequence_numbered(number)).collect()
     }
 
@@ -161,10 +178,19 @@ impl Defining<'_> {
     fn drop_table(&mut self, name: &str) -> SqlResult<()> {
         match find(self.transaction, name) {
             Ok(Found::Table(table)) if table.is_divided() => Ok(self.transaction.drop_partitioned_table(name)?),
+            Ok(Found::Table(table)) if table.whole_name().is_some() => self.drop_partition_by_name(name),
             Ok(_) => Ok(self.transaction.drop_table(name)?),
             // One that is damaged can go, too.
             Err(error) => self.transaction.drop_table(name).map_err(|_| error),
         }
+    }
+
+    /// A partition by the name of its table.
+    fn drop_partition_by_name(&mut self, name: &str) -> SqlResult<()> {
+        let Some((whole, partition)) = split_partition_name(name) else { return Ok(self.transaction.drop_table(name)?) };
+        let whole = TableRef::find(self.transaction, whole)?;
+        self.refuse_referred(&whole, "drop a partition of")?;
+        self.drop_partition_called(&whole, partition)
     }
 
     fn drop_index(&mut self, name: &str) -> SqlResult<()> {

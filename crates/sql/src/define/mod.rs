@@ -9,7 +9,7 @@
 //! * `drop`: DROP, TRUNCATE; `dependents`: what needs that which goes
 //! * `sequence`: CREATE SEQUENCE, ALTER SEQUENCE
 //! * `options`: storage parameters
-//! * `partition`: PARTITION BY RANGE, and partitions that come and go
+//! * `partition`: PARTITION BY RANGE, and partitions that come and go; `partition_of`: those with both bounds, ATTACH and DETACH
 //!
 //! Invariant: all of it happens in the transaction of the session, and is taken back with it. Expressions of defaults and conditions are kept as text, and have been bound once before they are.
 
@@ -22,6 +22,7 @@ mod foreign_key;
 mod index;
 pub(crate) mod options;
 pub(crate) mod partition;
+mod partition_of;
 mod retype;
 pub(crate) mod sequence;
 mod table;

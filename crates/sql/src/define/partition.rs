@@ -3,9 +3,10 @@
 use super::dependents::Going;
 use super::options;
 use super::{Defining, bound, check_plain, taken};
-use crate::catalog::TableRef;
+use crate::catalog::{TableRef, is_relation, refuse_system};
 use crate::expression::{Env, Now};
 use crate::parse::{identifier, object_name};
+use crate::partition_names::beside;
 use crate::partitioning::{Mark, arguments};
 use crate::print::printed;
 use crate::temporary::is_temporary;
@@ -13,7 +14,7 @@ use crate::{SqlError, SqlResult};
 use pagefold_engine::Error;
 use pagefold_engine::database::{PartitionSpec, Transaction, limit_key};
 use pagefold_engine::table_space::TableAttributes;
-use pagefold_types::{Value, ValueRef};
+use pagefold_types::{Column, Value, ValueRef};
 use sqlparser::ast;
 
 const HINT: &str = "PARTITION BY RANGE (day) (PARTITION q1 VALUES LESS THAN ('2024-04-01'), PARTITION rest VALUES LESS THAN (MAXVALUE))";
@@ -38,15 +39,14 @@ pub(super) fn division(by: &ast::Expr) -> SqlResult<Division<'_>> {
             _ => return Err(SqlError::unsupported(format!("PARTITION BY RANGE of the expression {argument}"))),
         }
     }
-    match (division.columns.is_empty(), division.parts.is_empty()) {
-        (true, _) => Err(SqlError::syntax("a table is divided by at least one column").with_hint(HINT)),
-        (false, true) => Err(SqlError::unsupported("a divided table without partitions").with_hint(HINT)),
-        _ => Ok(division),
+    match division.columns.is_empty() {
+        true => Err(SqlError::syntax("a table is divided by at least one column").with_hint(HINT)),
+        false => Ok(division),
     }
 }
 
 /// The expressions of a list in parentheses.
-fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
+pub(super) fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
     match expr {
         ast::Expr::Tuple(all) => all.iter().collect(),
         ast::Expr::Nested(one) => vec![one],
@@ -57,7 +57,8 @@ fn listed(expr: &ast::Expr) -> Vec<&ast::Expr> {
 /// The name of a partition that is to be made. It becomes part of that of a table, which has neither points nor more slashes.
 pub(crate) fn partition_name(name: &ast::Ident) -> SqlResult<String> {
     let name = identifier(name);
-    check_plain(&name).map(|()| name)
+    check_plain(&name)?;
+    refuse_system(&name).map(|()| name)
 }
 
 /// The values of a limit, which is `what`; `None` is MAXVALUE.
@@ -79,20 +80,36 @@ pub(crate) fn limit_values(
             values.push(None);
             continue;
         }
-        let column = &attributes.schema.columns()[*column];
-        let said = printed(expr)?;
-        let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
-        let env = Env { now, ..Env::EMPTY };
-        match expr.evaluate(&env)? {
+        match limit_value(transaction, now, expr, &attributes.schema.columns()[*column])? {
             Value::Null => return Err(SqlError::new("42P16", "a limit of a partition is NULL")),
-            _ if is_said.evaluate(&env)? == Value::Boolean(false) => {
-                let message = format!("the limit {said} is no value of column \"{}\", which is {}", column.name, column.data_type);
-                return Err(SqlError::new("22023", message).with_hint("A limit is not rounded: it would be another one."));
-            }
             value => values.push(Some(value)),
         }
     }
     Ok(values)
+}
+
+/// A value of a limit, which may be NULL.
+pub(super) fn limit_value(transaction: &mut Transaction<'static>, now: Now, expr: &ast::Expr, column: &Column) -> SqlResult<Value> {
+    let said = printed(expr)?;
+    let (expr, is_said) = bound(transaction, |binder| binder.limit_expression(&said, &column.data_type, &column.name))?;
+    let env = Env { now, ..Env::EMPTY };
+    let value = expr.evaluate(&env)?;
+    if value != Value::Null && is_said.evaluate(&env)? == Value::Boolean(false) {
+        let message = format!("the limit {said} is no value of column \"{}\", which is {}", column.name, column.data_type);
+        return Err(SqlError::new("22023", message).with_hint("A limit is not rounded: it would be another one."));
+    }
+    Ok(value)
+}
+
+/// What a partition has otherwise than the table.
+pub(super) fn set_storage(spec: &mut PartitionSpec, attributes: &TableAttributes, parameters: &[(String, String)]) -> SqlResult<()> {
+    if let Some((name, _)) = parameters.iter().find(|(name, _)| !options::is_of_partition(name)) {
+        return Err(options::unknown(name, "compress, page_size"));
+    }
+    let own = options::of_table(attributes.clone(), parameters)?;
+    spec.method = (own.method != attributes.method).then_some(own.method);
+    spec.page_bytes = (own.page_bytes != attributes.page_bytes).then_some(own.page_bytes);
+    Ok(())
 }
 
 impl Defining<'_> {
@@ -103,6 +120,12 @@ impl Defining<'_> {
         attributes: &TableAttributes,
         columns: &[usize],
     ) -> SqlResult<Vec<PartitionSpec>> {
+        if division.parts.is_empty() {
+            if is_temporary(&attributes.name) {
+                return Err(SqlError::unsupported("a temporary divided table without partitions").with_hint(HINT));
+            }
+            return Ok(vec![PartitionSpec::template()]);
+        }
         division.parts.iter().map(|part| self.partition(part, attributes, columns)).collect()
     }
 
@@ -113,13 +136,7 @@ impl Defining<'_> {
         let mut spec =
             PartitionSpec { name: partition_name(name)?, limit: self.limit(limit, attributes, columns)?, ..PartitionSpec::default() };
         let parameters: Vec<ast::Expr> = parameters.iter().flat_map(|list| listed(list)).cloned().collect();
-        let parameters = options::index_pairs(&parameters)?;
-        if let Some((name, _)) = parameters.iter().find(|(name, _)| !options::is_of_partition(name)) {
-            return Err(options::unknown(name, "compress, page_size"));
-        }
-        let own = options::of_table(attributes.clone(), &parameters)?;
-        spec.method = (own.method != attributes.method).then_some(own.method);
-        spec.page_bytes = (own.page_bytes != attributes.page_bytes).then_some(own.page_bytes);
+        set_storage(&mut spec, attributes, &options::index_pairs(&parameters)?)?;
         Ok(spec)
     }
 
@@ -134,15 +151,14 @@ impl Defining<'_> {
         let Some((mark, arguments)) = Mark::of(change) else {
             return Err(SqlError::unsupported(format!("ALTER TABLE ... ADD PARTITION ({change})")));
         };
-        refuse_undivided(table)?;
+        match (mark, arguments.as_slice()) {
+            (Mark::Attach, [name, bounds @ ..]) => return self.attach_partition(table, name, bounds),
+            (Mark::Detach, [name]) => return self.detach_partition(table, name),
+            _ => refuse_undivided(table)?,
+        }
         match (mark, arguments.as_slice()) {
             (Mark::Exchange, [ast::Expr::Identifier(partition), with]) => {
-                let names = match with {
-                    ast::Expr::Identifier(name) => vec![name.clone()],
-                    ast::Expr::CompoundIdentifier(names) => names.clone(),
-                    other => return Err(SqlError::syntax(format!("{other} is no table"))),
-                };
-                let with = TableRef::find(self.transaction, &object_name(&names.into())?)?;
+                let with = TableRef::find(self.transaction, &object_name(&relation(with)?)?)?;
                 with.refuse_partition("EXCHANGE PARTITION")?;
                 if is_temporary(&with.name) != is_temporary(&table.name) {
                     let message = format!("table \"{}\" is temporary, or \"{}\" is, and the other is not", with.name, table.name);
@@ -156,7 +172,7 @@ impl Defining<'_> {
                 if mark == Mark::Rotate {
                     self.refuse_referred(table, "rotate a partition of")?;
                     let whole = self.transaction.partitioned_table(&table.name)?;
-                    if let Some(oldest) = whole.partitions().first() {
+                    if let Some(oldest) = whole.own_partitions().first() {
                         self.refuse_read_partition(table, oldest.name())?;
                     }
                 }
@@ -164,6 +180,7 @@ impl Defining<'_> {
                 let columns = whole.columns().to_vec();
                 let like = table.first().table.attributes().clone();
                 let spec = self.partition(part, &like, &columns)?;
+                self.refuse_taken_partition(table, &spec.name)?;
                 let made = match mark {
                     Mark::Rotate => self.transaction.rotate_partition(&table.name, &spec).map(drop),
                     _ => self.transaction.add_partition(&table.name, &spec).map(drop),
@@ -171,6 +188,15 @@ impl Defining<'_> {
                 made.map_err(|error| taken(error, &spec.name))
             }
             _ => Err(SqlError::unsupported("this form of EXCHANGE PARTITION")),
+        }
+    }
+
+    /// A partition of a table that was made before it is a relation of its own name: nothing else has that.
+    pub(super) fn refuse_taken_partition(&mut self, table: &TableRef, name: &str) -> SqlResult<()> {
+        let name = beside(&table.name, name);
+        match table.is_open() && is_relation(self.transaction, &name) {
+            true => Err(SqlError::new("42P07", format!("relation \"{name}\" already exists"))),
+            false => Ok(()),
         }
     }
 
@@ -182,16 +208,21 @@ impl Defining<'_> {
         refuse_undivided(table)?;
         self.refuse_referred(table, "drop a partition of")?;
         self.refuse_read_partition(table, &identifier(name))?;
-        match self.transaction.drop_partition(&table.name, &identifier(name)) {
+        self.drop_partition_called(table, &identifier(name))
+    }
+
+    /// Drops a partition that nothing needs.
+    pub(super) fn drop_partition_called(&mut self, table: &TableRef, name: &str) -> SqlResult<()> {
+        match self.transaction.drop_partition(&table.name, name) {
             Err(Error::Unknown { .. }) => {
-                Err(SqlError::new("42704", format!("partition \"{}\" of table \"{}\" does not exist", identifier(name), table.name)))
+                Err(SqlError::new("42704", format!("partition \"{name}\" of table \"{}\" does not exist", table.name)))
             }
             done => Ok(done?),
         }
     }
 
     /// A view may name a partition alone.
-    fn refuse_read_partition(&mut self, table: &TableRef, partition: &str) -> SqlResult<()> {
+    pub(super) fn refuse_read_partition(&mut self, table: &TableRef, partition: &str) -> SqlResult<()> {
         let own = Going::Table(pagefold_engine::database::partition_name(&table.name, partition));
         match self.views_on(&[own]).into_iter().next() {
             Some((_, line)) => {
@@ -203,7 +234,7 @@ impl Defining<'_> {
     }
 
     /// Rows that others refer to would be gone: nobody looks which these are.
-    fn refuse_referred(&mut self, table: &TableRef, what: &str) -> SqlResult<()> {
+    pub(super) fn refuse_referred(&mut self, table: &TableRef, what: &str) -> SqlResult<()> {
         // Nobody makes a foreign key to it from here on. A partition that goes may be damaged: none of them is looked at.
         match table.is_divided() {
             true => drop(self.transaction.lock_partitioned_table(&table.name)?),
@@ -214,6 +245,15 @@ impl Defining<'_> {
                 .with_detail(format!("Table \"{}\" references \"{}\".", own.child.name, table.name))),
             None => Ok(()),
         }
+    }
+}
+
+/// The name of a table, where an expression stands for it.
+pub(super) fn relation(expr: &ast::Expr) -> SqlResult<ast::ObjectName> {
+    match expr {
+        ast::Expr::Identifier(name) => Ok(vec![name.clone()].into()),
+        ast::Expr::CompoundIdentifier(names) => Ok(names.clone().into()),
+        other => Err(SqlError::syntax(format!("{other} is no table"))),
     }
 }
 

@@ -121,6 +121,9 @@ impl Said {
 impl Defining<'_> {
     pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<String> {
         refuse_other_clauses(create)?;
+        if let Some(of) = &create.partition_of {
+            return self.create_partition_of(create, of);
+        }
         let name =
             if create.temporary { self.temporary_name(&create.name, create.query.is_some())? } else { self.check_schema(&create.name)? };
         if self.is_taken(&name)? {
@@ -371,7 +374,12 @@ fn refuse_other_clauses(create: &ast::CreateTable) -> SqlResult<()> {
         (create.or_replace, "OR REPLACE"),
         (create.external, "EXTERNAL"),
         (create.clone.is_some(), "CLONE"),
-        (create.partition_of.is_some(), "PARTITION OF"),
+        (create.partition_of.is_some() && create.query.is_some(), "AS behind PARTITION OF"),
+        (create.partition_of.is_some() && create.partition_by.is_some(), "partitions of a partition"),
+        (
+            create.partition_of.is_some() && !(create.columns.is_empty() && create.constraints.is_empty() && create.like.is_none()),
+            "columns and constraints of one partition: all have those of the table",
+        ),
         (create.inherits.is_some() && !super::table_as::is_without_data(create), "INHERITS"),
         (!matches!(create.on_commit, None | Some(ast::OnCommit::PreserveRows)), "ON COMMIT DROP and DELETE ROWS"),
         (!create.temporary && create.on_commit.is_some(), "ON COMMIT of what is no temporary table"),

@@ -13,6 +13,7 @@ use crate::define::partition::{limit_values, partition_name as made_name};
 use crate::execute::Limits;
 use crate::expression::Now;
 use crate::parse::{At, identifier, object_name, quoted_where_needed};
+use crate::partition_names::beside;
 use crate::utility::options::{self, Given};
 use crate::utility::statement::{Asked, Object, UtilityStatement};
 use crate::utility::{Portion, Utility, Wanted};
@@ -193,20 +194,20 @@ impl Names<'_> {
                 let as_text = |(value, column): (&Option<Value>, &usize)| {
                     value.as_ref().map(|value| to_text(value.as_ref(), &attributes.schema.columns()[*column].data_type))
                 };
+                let into = [self.new_partition(&table, &into[0], &[&partition])?, self.new_partition(&table, &into[1], &[&partition])?];
                 Utility::SplitPartition {
                     partition,
                     at: values.iter().zip(&columns).map(as_text).collect(),
-                    into: [made_name(&into[0])?, made_name(&into[1])?],
+                    into,
                     table: table.name.clone(),
                 }
             }
             Asked::Merge { table, partitions, into } => {
                 let table = self.divided(table)?;
-                Utility::MergePartitions {
-                    partitions: partitions.iter().map(|partition| self.partition(&table, partition)).collect::<SqlResult<_>>()?,
-                    into: made_name(into)?,
-                    table: table.name.clone(),
-                }
+                let partitions =
+                    partitions.iter().map(|partition| self.partition(&table, partition)).collect::<SqlResult<Vec<String>>>()?;
+                let replaced: Vec<&String> = partitions.iter().collect();
+                Utility::MergePartitions { into: self.new_partition(&table, into, &replaced)?, partitions, table: table.name.clone() }
             }
             Asked::Backup { tables, file } => {
                 let base = options::base(given)?.map(Into::into);
@@ -293,6 +294,16 @@ impl Names<'_> {
                 let error = SqlError::new("42P01", format!("partition \"{name}\" of table \"{}\" does not exist", table.name));
                 Err(error.at_span(partition.span))
             }
+        }
+    }
+
+    /// The name of a partition that is to be made in the place of others. That of a table which was made before its partitions is one of a relation.
+    fn new_partition(&mut self, table: &TableRef, partition: &Ident, replaced: &[&String]) -> SqlResult<String> {
+        let name = made_name(partition)?;
+        let relation = beside(&table.name, &name);
+        match table.is_open() && !replaced.contains(&&name) && catalog::is_relation(self.transaction, &relation) {
+            true => Err(SqlError::new("42P07", format!("relation \"{relation}\" already exists")).at_span(partition.span)),
+            false => Ok(name),
         }
     }
 

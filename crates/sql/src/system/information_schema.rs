@@ -34,7 +34,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             ("numeric_precision", NUMBER),
             ("numeric_scale", NUMBER),
         ],
-        rows: |seen| seen.of_tables(|name, parts, rows| columns_of(name, &parts[0], rows)),
+        rows: |seen| seen.of_relations(columns_of),
     },
     SystemTable {
         name: "information_schema.table_constraints",
@@ -112,7 +112,7 @@ pub(super) const TABLES: &[SystemTable] = &[
 ];
 
 fn tables(seen: &mut Seen<'_>) -> SqlResult<Rows> {
-    let mut rows = seen.of_tables(|name, _, rows| {
+    let mut rows = seen.of_relations(|name, _, rows| {
         let (schema, table) = split(name);
         rows.push(vec![text("pagefold"), text(schema), text(table), text("BASE TABLE")]);
     })?;

@@ -11,9 +11,10 @@ mod objects;
 
 use crate::bind::Output;
 use crate::catalog::is_system;
+use crate::partition_names::partition_relations;
 use crate::{Database, SqlResult};
 use pagefold_engine::Error;
-use pagefold_engine::database::{Transaction, split_partition_name};
+use pagefold_engine::database::{RangePartition, Transaction, split_partition_name};
 use pagefold_engine::index::Index;
 use pagefold_engine::table_space::Table;
 use pagefold_format::catalog::Notes;
@@ -96,6 +97,10 @@ struct Part {
 }
 
 impl Part {
+    fn is_template(&self) -> bool {
+        RangePartition::of(&self.table).is_some_and(|partition| partition.is_template())
+    }
+
     fn find(transaction: &mut Transaction<'static>, name: &str) -> SqlResult<Option<Part>> {
         let mut find = || {
             let table = transaction.table(name)?;
@@ -121,8 +126,24 @@ impl Seen<'_> {
             let name = whole.map_or(&*name, |(name, _)| name).to_owned();
             tables.entry(name).or_default().push(part);
         }
+        // A template stands for its table where there is no other partition.
+        for parts in tables.values_mut().filter(|parts| parts.len() > 1) {
+            parts.retain(|part| !part.is_template());
+        }
         tables.retain(|name, _| !is_system(name));
         Ok(tables)
+    }
+
+    /// Rows of each table, and of each partition that is a relation of its own.
+    fn of_relations(&mut self, mut push: impl FnMut(&str, &Part, &mut Rows)) -> SqlResult<Rows> {
+        let mut rows = Vec::new();
+        self.tables()?.iter().for_each(|(name, parts)| push(name, &parts[0], &mut rows));
+        for (name, own) in partition_relations(self.transaction)? {
+            if let Some(part) = Part::find(self.transaction, &own)?.filter(|_| !is_system(&name)) {
+                push(&name, &part, &mut rows);
+            }
+        }
+        Ok(rows)
     }
 
     /// Rows of each table.

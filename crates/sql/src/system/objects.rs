@@ -1,6 +1,6 @@
 //! What there is, with how it is stored: `pagefold_tables`, `pagefold_partitions`, `pagefold_indexes`, `pagefold_dictionaries`, and what ANALYZE has found: `pagefold_column_statistics`.
 
-use super::{FRACTION, NUMBER, Part, Rows, Seen, SystemTable, TRUTH, number, text};
+use super::{FRACTION, NUMBER, Part, Rows, Seen, SystemTable, TRUTH, number, text, text_or_null};
 use crate::SqlResult;
 use crate::bind::TEXT;
 use pagefold_engine::database::split_partition_name;
@@ -35,6 +35,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             ("rows", NUMBER),
             ("pages", NUMBER),
             ("size_bytes", NUMBER),
+            ("from_values", TEXT),
         ],
         rows: partitions,
     },
@@ -83,14 +84,25 @@ fn partitions(seen: &mut Seen<'_>) -> SqlResult<Rows> {
     let mut rows = Vec::new();
     for name in transaction.object_names(DefinedKind::PartitionedTable) {
         let Ok(whole) = transaction.partitioned_table(&name) else { continue };
-        for partition in whole.partitions() {
+        let joined = |values: Vec<Option<String>>| {
+            let values = values.into_iter().map(|text| text.unwrap_or_else(|| "MAXVALUE".into()));
+            values.collect::<Vec<String>>().join(", ")
+        };
+        for partition in whole.own_partitions() {
             let Some(part) = Part::find(transaction, partition.table_name())? else { continue };
-            let values = whole.limit_texts(partition).into_iter().map(|text| text.unwrap_or_else(|| "MAXVALUE".into()));
-            let limit = values.collect::<Vec<String>>().join(", ");
+            let limit = joined(whole.limit_texts(partition));
+            let from = Some(joined(whole.start_texts(partition))).filter(|from| !from.is_empty());
             let sizes = table_row(&name, std::slice::from_ref(&part)).split_off(6);
             let attributes = part.table.attributes();
             let stored = [text(attributes.method.name()), number(attributes.page_bytes as u64)];
-            rows.push([text(&name), text(partition.name()), text(&limit)].into_iter().chain(stored).chain(sizes).collect());
+            rows.push(
+                [text(&name), text(partition.name()), text(&limit)]
+                    .into_iter()
+                    .chain(stored)
+                    .chain(sizes)
+                    .chain([text_or_null(from.as_deref())])
+                    .collect(),
+            );
         }
     }
     Ok(rows)
@@ -114,7 +126,7 @@ fn table_row(name: &str, parts: &[Part]) -> Vec<Value> {
         number(attributes.page_bytes as u64),
         number(attributes.pctfree.into()),
         if key.is_empty() { Value::Null } else { text(&key.join(", ")) },
-        number(parts.len() as u64),
+        number(parts.iter().filter(|part| !part.is_template()).count() as u64),
         number(rows),
         number(pages),
         number(bytes),

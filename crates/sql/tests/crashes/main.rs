@@ -24,7 +24,7 @@ use watch::Tally;
 /// From so many images on, all that can be met must have been.
 const ALL_FROM: usize = 4_000;
 /// What must be met.
-const MUST_BE_MET: [&str; 17] = [
+const MUST_BE_MET: [&str; 19] = [
     "image: as before the statement",
     "image: as behind the statement",
     "between: a crash",
@@ -33,6 +33,8 @@ const MUST_BE_MET: [&str; 17] = [
     "between: a checkpoint",
     "between: REORG",
     "Partition: done",
+    "OpenPartition: done",
+    "Attached: done",
     "Rows: 23514",
     "seen: the same before and behind COMMIT",
     "seen: the same at and behind a savepoint",

@@ -6,7 +6,8 @@ use crate::random::Random;
 pub(crate) const PARENTS: [&str; 3] = ["t0", "t1", "p"];
 pub(crate) const CHILDREN: [&str; 2] = ["u0", "u1"];
 pub(crate) const VIEWS: [&str; 2] = ["v0", "v1"];
-const TABLES: [&str; 6] = ["t0", "t1", "u0", "u1", "p", "w"];
+/// `o` is made before its partitions.
+const TABLES: [&str; 7] = ["t0", "t1", "u0", "u1", "p", "w", "o"];
 
 /// What a statement does to the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub(crate) enum Kind {
     Definition,
     /// Partitions that come, go and are exchanged.
     Partition,
+    /// Those of a table that is made before them.
+    OpenPartition,
+    /// Tables that become such partitions, and partitions that become tables.
+    Attached,
     /// Numbers of the sequence that stays.
     Number,
 }
@@ -35,6 +40,29 @@ fn storage(random: &mut Random) -> String {
 /// How a partition is stored.
 fn part(random: &mut Random) -> String {
     format!("WITH (compress = '{}', page_size = '{}')", random.one(&["none", "row", "page", "fixed", "huffman"]), random.one(&["2K", "4K"]))
+}
+
+/// A table that is made before its partitions: they come in any order, are attached and detached.
+fn open_partition(random: &mut Random) -> (Kind, String) {
+    let (number, storage) = (random.below(5), part(random));
+    let name = format!("o{number}");
+    // Some overlap.
+    let end = number * 20 + if random.percent(25) { 30 } else { 20 };
+    let range = format!("FOR VALUES FROM ({}) TO ({end})", number * 20);
+    let what = random.below(14);
+    let sql = match what {
+        0..=1 => format!(
+            "CREATE TABLE o (id INTEGER PRIMARY KEY, a INTEGER NOT NULL DEFAULT 5 CHECK (a > -500), b TEXT, c DECIMAL(12, 2)) \
+             PARTITION BY RANGE (id) {storage}"
+        ),
+        2..=4 => format!("CREATE TABLE {name} PARTITION OF o {range} {storage}"),
+        5..=6 => format!("ALTER TABLE o DETACH PARTITION {name}"),
+        7..=9 => format!("ALTER TABLE o ATTACH PARTITION {} {range}", random.one(&[&*name, &*name, "w", "t0"])),
+        10 => format!("DROP TABLE {} CASCADE", random.one(&[&*name, &*name, "o"])),
+        11 => format!("INSERT INTO {name} (id, b) SELECT n, 'in a partition' FROM generate_series({0}, {0} + 9) AS s(n)", number * 20),
+        _ => format!("INSERT INTO o (id, a, b, c) SELECT id, a, b, c FROM {} WHERE id < {}", random.one(&["t0", "t1", "p"]), number * 20),
+    };
+    (if (5..=9).contains(&what) { Kind::Attached } else { Kind::OpenPartition }, sql)
 }
 
 fn partition(random: &mut Random) -> String {
@@ -225,7 +253,8 @@ pub(crate) fn statement(random: &mut Random, is_open: bool, has_failed: bool, sa
         (_, 23..=25) => (Kind::Number, "SELECT nextval('numbers')".into()),
         (_, 26) => (Kind::Number, "SELECT setval('numbers', nextval('numbers') + 100)".into()),
         (_, 27..=44) => (Kind::Definition, definition(random)),
-        (_, 45..=49) => (Kind::Partition, partition(random)),
+        (_, 45..=48) => (Kind::Partition, partition(random)),
+        (_, 49..=53) => open_partition(random),
         _ => (Kind::Rows, rows(random)),
     }
 }

@@ -63,7 +63,7 @@ fn chosen(database: &Database, only: &[String]) -> Result<Vec<(String, ObjectKin
     for name in only {
         // All partitions of a table, or all of an index.
         if let Ok(table) = database.partitioned_table(name) {
-            whole.extend(table.partitions().iter().map(|partition| partition.table_name().to_owned()));
+            whole.extend(table.own_partitions().iter().map(|partition| partition.table_name().to_owned()));
         } else if let Some((_, of_index)) = database.partitioned_index(name)? {
             whole.extend(of_index);
         } else if tables.contains(name) || indexes.contains(name) {

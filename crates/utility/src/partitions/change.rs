@@ -143,7 +143,10 @@ pub fn merge_partitions(database: &Database, table: &str, partitions: &[String],
     let place = |partition: &RangePartition| whole.partitions().iter().position(|own| own.name() == partition.name());
     let are_side_by_side = |pair: &[&RangePartition]| place(pair[0]).map(|at| at + 1) == place(pair[1]);
     if !follow && old.windows(2).all(are_side_by_side) {
-        let why = "between them are keys that no partition has, since one was dropped: LOAD --replace of the table closes such a gap";
+        let why = match whole.is_open() {
+            true => "between them are keys that no partition has: add one that has them first",
+            false => "between them are keys that no partition has, since one was dropped: LOAD --replace of the table closes such a gap",
+        };
         return Err(Error::Usage(why.into()));
     }
     let (Some(first), Some(last), true) = (old.first(), old.last(), follow && old.len() > 1) else {

@@ -68,7 +68,13 @@ impl PartitionText {
         }
         let refs: Vec<_> = values.iter().map(|value| value.as_ref().map(Value::as_ref)).collect();
         let limit = limit_key(attributes, columns, &refs).map_err(|e| Error::Usage(e.to_string()))?;
-        Ok(PartitionSpec { name: self.name.clone().unwrap_or_else(name), limit, method: self.method, page_bytes: self.page_bytes })
+        Ok(PartitionSpec {
+            name: self.name.clone().unwrap_or_else(name),
+            limit,
+            method: self.method,
+            page_bytes: self.page_bytes,
+            ..PartitionSpec::default()
+        })
     }
 }
 

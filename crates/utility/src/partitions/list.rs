@@ -33,9 +33,9 @@ pub struct PartitionLine {
 /// When there is no such partitioned table, or a partition cannot be opened.
 pub fn list_partitions(database: &Database, table: &str) -> Result<Vec<PartitionLine>> {
     let whole = database.partitioned_table(table)?;
-    let mut lines = Vec::with_capacity(whole.partitions().len());
-    let mut end: Option<&[u8]> = None;
-    for partition in whole.partitions() {
+    let mut lines = Vec::with_capacity(whole.own_partitions().len());
+    let mut end = whole.first().keys().end.as_deref().filter(|_| whole.is_open());
+    for partition in whole.own_partitions() {
         let table = database.table_of_partition(partition)?;
         let bytes = |data_set: &pagefold_engine::DataSet| u64::from(data_set.page_count()) * data_set.page_bytes() as u64;
         let keys = partition.keys();

@@ -170,6 +170,8 @@ fn division(
         let table = tables.table(at).unwrap_or_else(|_| tables.first());
         PartitionSpec {
             name: partition.name().to_owned(),
+            // Gaps are closed, but for those of a table whose partitions were made with both bounds.
+            start: whole.is_open().then(|| partition.keys().start.clone()),
             limit: partition.keys().end.clone(),
             method: options.keep_methods.then_some(table.attributes().method),
             page_bytes: Some(table.attributes().page_bytes),

@@ -8,7 +8,7 @@ use pagefold::engine::Transaction;
 use pagefold::engine::catalog::{ColumnNotes, ConstraintKind, DefinedKind, Notes, PartitionedTable, Reference, Sequence};
 use pagefold::engine::index::{Index, IndexAttributes, IndexFormat};
 use pagefold::engine::table::{Table, TableAttributes};
-use pagefold::sql::is_system_relation;
+use pagefold::sql::{is_system_relation, partition_called};
 use pagefold::types::Direction;
 use pagefold::{DataType, Error, Result};
 use std::collections::BTreeSet;
@@ -103,7 +103,11 @@ pub(super) fn table(transaction: &mut Transaction<'_>, name: &str) -> Result<Opt
         let notes = transaction.notes_of_table(&table);
         return Ok(Some(Found { name: name.to_owned(), whole: None, rows: table.row_count(), table, notes, indexes }));
     }
-    let Some(whole) = known(transaction.partitioned_table(name))? else { return Ok(None) };
+    let Some(whole) = known(transaction.partitioned_table(name))? else {
+        // One of an ambiguous name is not shown.
+        let own = partition_called(transaction, name).ok().flatten();
+        return own.map_or(Ok(None), |own| table(transaction, &own));
+    };
     let mut rows = 0_u64;
     for partition in whole.partitions() {
         rows = rows.saturating_add(transaction.table_of_partition(partition)?.row_count());
@@ -202,8 +206,9 @@ impl Found {
 
     fn division(&self, whole: &PartitionedTable) -> String {
         let columns: Vec<String> = whole.columns().iter().map(|column| self.column_name(*column)).collect();
-        let partitions: Vec<&str> = whole.partitions().iter().map(|partition| partition.name()).collect();
-        format!("divided by ranges of ({}): {}", columns.join(", "), partitions.join(", "))
+        let partitions: Vec<&str> = whole.own_partitions().iter().map(|partition| partition.name()).collect();
+        let partitions = if partitions.is_empty() { "no partition yet".to_owned() } else { partitions.join(", ") };
+        format!("divided by ranges of ({}): {partitions}", columns.join(", "))
     }
 
     pub(super) fn column_name(&self, column: usize) -> String {
@@ -433,7 +438,7 @@ impl<'a, 't> Writer<'a, 't> {
         let (mut comments, mut division) = (String::new(), String::new());
         if let Some(whole) = &found.whole {
             let ends = whole.partitions().windows(2);
-            if ends.into_iter().any(|pair| pair[0].keys().end.as_ref() != Some(&pair[1].keys().start)) {
+            if !whole.is_open() && ends.into_iter().any(|pair| pair[0].keys().end.as_ref() != Some(&pair[1].keys().start)) {
                 comments += "-- between partitions there are gaps, which are not said in SQL yet\n";
             }
             division = self.partition_by(found, whole)?;
@@ -457,6 +462,7 @@ impl<'a, 't> Writer<'a, 't> {
             statements.push(format!("CREATE {unique}INDEX {} ON {name} ({columns}){storage};", quoted(own)));
         }
         if let Some(whole) = &found.whole {
+            statements.extend(self.partitions_of(found, whole)?);
             statements.extend(self.own_parameters(found, whole)?);
         }
         if let Some(comment) = found.comment() {

@@ -10,7 +10,7 @@ use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, RangePartition};
 use crate::pool::Frees;
 use crate::table_space::{Table, TableAttributes};
-use crate::{Result, Silent};
+use crate::{Error, Result, Silent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -156,10 +156,10 @@ impl Transaction<'_> {
         self.partitioned_indexes_of(&whole).iter().try_for_each(|index| self.check_keys_of(&whole, index))
     }
 
-    /// Adds a partition behind the last one, which it is like, with its indexes.
+    /// Adds a partition, with its indexes: where it is said to begin, like the first one; else behind the last one, which it is like.
     ///
     /// # Errors
-    /// When the last one has no limit, or the new one is not above that; when the name is taken.
+    /// When another one has keys of its range, or the last one, behind which it is to come, has no limit; when the range is empty, or the name is taken.
     pub fn add_partition(&mut self, table: &str, partition: &PartitionSpec) -> Result<Arc<Table>> {
         let savepoint = self.savepoint();
         let made = self.add_member(table, partition);
@@ -174,7 +174,8 @@ impl Transaction<'_> {
             let (made, indexes) = t.note_definition(|defining, by| {
                 let whole = defining.lock_partitioned(by, table)?;
                 let made = defining.add_partition(by, &whole, partition)?;
-                let indexes = defining.member_indexes(by.database, &whole, whole.last(), &partition.name)?;
+                let like = if partition.start.is_some() { whole.first() } else { whole.last() };
+                let indexes = defining.member_indexes(by.database, &whole, like, &partition.name)?;
                 Ok((made, indexes))
             })?;
             t.have_partitions(&[Arc::clone(&made)])?;
@@ -216,7 +217,9 @@ impl Transaction<'_> {
 
     fn rotate(&mut self, table: &str, partition: &PartitionSpec) -> Result<String> {
         let whole = self.partitioned_table(table)?;
-        let first = whole.first().name().to_owned();
+        let Some(first) = whole.own_partitions().first().map(|first| first.name().to_owned()) else {
+            return Err(Error::Parameter(format!("{} has no partition", whole.object())));
+        };
         // What goes makes room for what comes; the only one cannot go first.
         if whole.partitions().len() > 1 {
             self.drop_partition(table, &first)?;
