@@ -6,7 +6,7 @@
 use super::translate::{Part, Translated};
 use super::{Chooser, Join, JoinType, Node, Operation, Scalar};
 use crate::bind::Limit;
-use crate::expression::{AggregateKind, Comparison, Expr, SubqueryKind};
+use crate::expression::{Comparison, Expr, SubqueryKind};
 use crate::plan::Plan;
 use pagefold_types::Value;
 
@@ -223,7 +223,7 @@ fn with_outer(expr: &Expr, outer: &[Expr], behind: usize) -> Option<Expr> {
 fn null_without_rows(plan: &Plan) -> Option<Vec<bool>> {
     match plan {
         Plan::Aggregate(aggregate) if aggregate.keys.is_empty() => {
-            Some(aggregate.aggregates.iter().map(|noted| noted.aggregate.kind != AggregateKind::Count).collect())
+            Some(aggregate.aggregates.iter().map(|noted| noted.aggregate.kind.is_null_of_nothing()).collect())
         }
         // Rows that a condition leaves out are as none.
         Plan::Filter(filter) => null_without_rows(&filter.input),

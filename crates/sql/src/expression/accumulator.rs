@@ -5,6 +5,7 @@
 
 use super::aggregate::{Aggregate, AggregateKind};
 use super::arithmetic::checked;
+use super::regression::Pairs;
 use super::{cast, decimal, interval, read};
 use crate::bind::SortKey;
 use crate::{SqlError, SqlResult};
@@ -60,6 +61,7 @@ enum State {
         sum: f64,
         squares: f64,
     },
+    Pairs(Pairs),
     Bits {
         bits: Option<i64>,
         with: fn(i64, i64) -> i64,
@@ -177,6 +179,7 @@ impl Accumulator {
             AggregateKind::StringAgg { ref order, .. } if !order.is_empty() => State::Gathered { texts: Vec::new(), bytes: 0 },
             AggregateKind::StringAgg { .. } => State::Text { text: None },
             AggregateKind::Variance { .. } => State::Moments { count: 0.0, sum: 0.0, squares: 0.0 },
+            AggregateKind::Regression(_) => State::Pairs(Pairs::default()),
             AggregateKind::BitAnd => State::Bits { bits: None, with: |a, b| a & b },
             AggregateKind::BitOr => State::Bits { bits: None, with: |a, b| a | b },
             AggregateKind::BitXor => State::Bits { bits: None, with: |a, b| a ^ b },
@@ -247,6 +250,7 @@ impl Accumulator {
                     *squares = f64::NAN;
                 }
             }
+            (State::Pairs(pairs), ValueRef::Bytes(pair)) => pairs.add(pair)?,
             (State::Bits { bits, with }, ValueRef::Int(value)) => *bits = Some(bits.map_or(value, |before| with(before, value))),
             _ => return Err(SqlError::new("XX000", format!("an aggregate of {} was given {}", self.data_type, value.kind()))),
         }
@@ -350,6 +354,10 @@ impl Accumulator {
                         (true, true) => Value::Double(variance.sqrt()),
                     }
                 }
+                _ => Value::Null,
+            },
+            State::Pairs(pairs) => match self.kind {
+                AggregateKind::Regression(of) => pairs.value(of),
                 _ => Value::Null,
             },
             State::Bits { bits, .. } => bits.map_or(Value::Null, Value::Int),

@@ -14,8 +14,11 @@
 //! | bool_and, every, bool_or | BOOLEAN | the same |
 //! | string_agg | text, and what goes between | text |
 //! | variance, var_samp, var_pop, stddev, stddev_samp, stddev_pop | numbers | DOUBLE |
+//! | corr, covar_pop, covar_samp, regr_avgx, regr_avgy, regr_intercept, regr_r2, regr_slope, regr_sxx, regr_sxy, regr_syy | two numbers | DOUBLE |
+//! | regr_count | two numbers | BIGINT |
 //! | bit_and, bit_or, bit_xor | integers | the same |
 
+use super::regression::Regression;
 use super::types::{self, Context, TEXT};
 use super::{Expr, ParamTypes, Typed, decimal, make};
 use crate::bind::SortKey;
@@ -53,9 +56,18 @@ pub(crate) enum AggregateKind {
         sample: bool,
         root: bool,
     },
+    /// Of two doubles that are one value.
+    Regression(Regression),
     BitAnd,
     BitOr,
     BitXor,
+}
+
+impl AggregateKind {
+    /// Is it NULL of no rows?
+    pub(crate) fn is_null_of_nothing(&self) -> bool {
+        !matches!(self, AggregateKind::Count | AggregateKind::Regression(Regression::Count))
+    }
 }
 
 /// An aggregate with its types settled.
@@ -108,10 +120,22 @@ const NAMES: &[&str] = &[
     "bit_xor",
     "bool_and",
     "bool_or",
+    "corr",
     "count",
+    "covar_pop",
+    "covar_samp",
     "every",
     "max",
     "min",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
     "stddev",
     "stddev_pop",
     "stddev_samp",
@@ -141,7 +165,13 @@ pub(crate) fn aggregate(name: &str, arguments: Vec<Typed>, distinct: bool, param
     match (name, rest.next(), rest.next(), rest.next()) {
         ("count", None, None, None) if !distinct => Ok(Aggregate::new(AggregateKind::Count, None, false, DataType::BigInt)),
         ("string_agg", Some(of), Some(separator), None) => string_agg(of, &separator, distinct, params, error),
-        (name, Some(of), None, None) if name != "string_agg" && is_aggregate(name) => of_one(name, of, distinct, params, error),
+        (name, Some(y), Some(x), None) => match Regression::named(name) {
+            Some(regression) => of_two(regression, (y, x), distinct, params, error),
+            None => Err(error),
+        },
+        (name, Some(of), None, None) if name != "string_agg" && is_aggregate(name) && Regression::named(name).is_none() => {
+            of_one(name, of, distinct, params, error)
+        }
         _ => Err(error),
     }
 }
@@ -199,6 +229,16 @@ fn of_one(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: Sql
             made(AggregateKind::Variance { sample, root }, of.expr, DataType::Double)
         }
     }
+}
+
+fn of_two(regression: Regression, (y, x): (Typed, Typed), distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {
+    let fits = |of: &Typed| of.data_type.is_none_or(|from| types::castable(&from, &DataType::Double, Context::Implicit));
+    if !fits(&y) || !fits(&x) {
+        return Err(error);
+    }
+    let (y, x) = (make::coerce(y, &DataType::Double, params)?, make::coerce(x, &DataType::Double, params)?);
+    let (kind, argument) = regression.of(y.expr, x.expr);
+    Ok(Aggregate::new(kind, Some(argument), distinct, regression.data_type()))
 }
 
 fn of_numbers(name: &str, of: Typed, distinct: bool, params: &ParamTypes, error: SqlError) -> SqlResult<Aggregate> {

@@ -6,7 +6,7 @@
 //! * `cast`, `read`, `arithmetic`, `decimal`, `calendar`, `interval`, `like`, `function`: what is done with values
 //! * `datum`: a value that is borrowed where it can be
 //! * `evaluate`: an expression on a row; `walk`: its parts; `same`: is it another one?
-//! * `aggregate`, `accumulator`: COUNT, SUM and the others over rows
+//! * `aggregate`, `accumulator`: COUNT, SUM and the others over rows; `regression`: those of two variables
 //!
 //! Invariants:
 //! - an [`Expr`] is monomorphic: both sides of a comparison have one type, the operands of an arithmetic operation those that
@@ -30,6 +30,7 @@ pub(crate) mod interval;
 mod like;
 pub(crate) mod make;
 mod read;
+mod regression;
 mod same;
 #[cfg(test)]
 mod tests;

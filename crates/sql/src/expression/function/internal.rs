@@ -1,9 +1,9 @@
 //! Functions without a name: what operators are made of that are no expressions of their own.
 
-use super::{Apply, Function, decimal_of, hidden, immutable, int, take};
+use super::{Apply, Function, decimal_of, double, hidden, immutable, int, take};
 use crate::SqlResult;
 use crate::expression::datum::Datum;
-use crate::expression::{Env, Expr, Typed, cast, decimal};
+use crate::expression::{Env, Expr, Typed, cast, decimal, regression};
 use pagefold_types::{DataType, Value, ValueRef};
 use std::cmp::Ordering;
 
@@ -26,6 +26,15 @@ pub(in crate::expression) fn fit_column(of: Expr, to: DataType) -> SqlResult<Typ
 
 fn fit_value<'a>(function: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
     cast::fit_column(take(arguments, 0), &function.data_type)
+}
+
+/// Two doubles as one value, for aggregates of two variables; NULL where one is.
+pub(in crate::expression) fn pair(y: Expr, x: Expr) -> Expr {
+    immutable("pair", Apply::Strict(pack), vec![y, x], DataType::Bytea).expr
+}
+
+fn pack<'a>(_: &Function, arguments: &mut [Datum<'a>]) -> SqlResult<Datum<'a>> {
+    Ok(regression::packed(double(arguments, 0), double(arguments, 1)))
 }
 
 /// Compares DECIMALs of two scales; the result is compared with 0.

@@ -24,7 +24,7 @@ mod trigonometry;
 
 pub(crate) use call::call;
 pub(crate) use internal::compared_rows;
-pub(super) use internal::{compare_decimals, compare_rows, concat, fit_column};
+pub(super) use internal::{compare_decimals, compare_rows, concat, fit_column, pair};
 pub(crate) use interval::MAKE_INTERVAL;
 pub(super) use interval::limited;
 
