@@ -16,6 +16,7 @@ use crate::expression::common_type;
 use crate::parse::identifier;
 use crate::plan::{JoinKind, Plan, RecursivePlan, SharedPlan};
 use crate::{SqlError, SqlResult};
+use pagefold_types::{DECIMAL_PRECISION_MAX, DataType};
 use sqlparser::ast::{self, SetExpr, SetOperator};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -186,10 +187,16 @@ impl Binder<'_> {
         refuse_other_forms(query)?;
         self.with_queries(query.with.as_ref(), false)?;
         let first = self.deeper(|binder| binder.arm(left))?;
-        let outputs = renamed(first.outputs.clone(), &named.columns)?;
-        self.with[at] = level(Some(outputs.clone()));
-        let step = self.deeper(|binder| binder.arm(right))?;
+        let mut outputs = renamed(first.outputs.clone(), &named.columns)?;
         let tail = Tail::of(query)?;
+        let mut step = self.step((number, at), right, &level, &outputs)?;
+        if self.recursions[number] > 0
+            && let Some(wider) = self.wider(&outputs, &step)?
+        {
+            // What the step makes of these is seen when it has them. What it has left of the first time nobody names.
+            outputs = wider;
+            step = self.step((number, at), right, &level, &outputs)?;
+        }
         if self.recursions[number] == 0 {
             let both = self.combined(first, *op, *set_quantifier, step)?;
             return self.ordered(both, tail);
@@ -203,8 +210,47 @@ impl Binder<'_> {
             return Err(wrong(name, place));
         }
         let step = self.of_types(name, step, &outputs)?;
-        let plan = Plan::Recursive(Arc::new(RecursivePlan { number, all, first: first.plan, step }));
+        let first = match first.outputs.iter().zip(&outputs).all(|(own, now)| own.data_type == now.data_type) {
+            true => first.plan,
+            false => {
+                let exprs = (0..outputs.len()).map(|column| self.column_as(&first, column, outputs[column].data_type));
+                let exprs = exprs.collect::<SqlResult<Vec<_>>>()?;
+                first.plan.projected(exprs)
+            }
+        };
+        let plan = Plan::Recursive(Arc::new(RecursivePlan { number, all, first, step }));
         Ok(Query { plan, outputs, untyped: Vec::new() })
+    }
+
+    /// Binds the step of a recursive query, which sees itself with these columns.
+    fn step(
+        &mut self,
+        (number, at): (usize, usize),
+        step: &SetExpr,
+        level: &impl Fn(Option<Vec<Output>>) -> Level,
+        outputs: &[Output],
+    ) -> SqlResult<Query> {
+        self.recursions[number] = 0;
+        self.with[at] = level(Some(outputs.to_vec()));
+        self.deeper(|binder| binder.arm(step))
+    }
+
+    /// Columns of decimals of which the step makes some with more digits: as many as there can be, with those behind the point that the step has. `None`: there are none.
+    fn wider(&self, outputs: &[Output], step: &Query) -> SqlResult<Option<Vec<Output>>> {
+        let mut wider = outputs.to_vec();
+        let mut is_wider = false;
+        for (at, own) in wider.iter_mut().enumerate().take(step.outputs.len()) {
+            let (DataType::Decimal { scale, .. }, Some(DataType::Decimal { scale: of_step, .. })) = (own.data_type, step.type_of(at))
+            else {
+                continue;
+            };
+            let both = common_type([Some(own.data_type), step.type_of(at)].into_iter(), "UNION")?;
+            if both != Some(own.data_type) {
+                own.data_type = DataType::Decimal { precision: DECIMAL_PRECISION_MAX, scale: scale.max(of_step) };
+                is_wider = true;
+            }
+        }
+        Ok(is_wider.then_some(wider))
     }
 
     /// The step of a recursive query has the types of its first part.
