@@ -120,6 +120,8 @@ fn signs_apart(token: TokenWithSpan) -> Vec<TokenWithSpan> {
         "<=" => Token::LtEq,
         ">=" => Token::GtEq,
         "<>" => Token::Neq,
+        "<<" => Token::ShiftLeft,
+        ">>" => Token::ShiftRight,
         "*" => Token::Mul,
         "/" => Token::Div,
         "+" => Token::Plus,

@@ -123,6 +123,8 @@ pub(super) fn read(text: &str, data_type: &DataType) -> SqlResult<Value> {
             let number = Number::read(text.trim()).ok_or_else(|| invalid(text, data_type))?;
             Value::Decimal(number.with_scale(precision, scale)?)
         }
+        DataType::Date | DataType::Timestamp { .. } if text.trim().eq_ignore_ascii_case("epoch") => Value::Int(0),
+        DataType::Time { .. } if text.trim().eq_ignore_ascii_case("allballs") => Value::Int(0),
         DataType::Date | DataType::Time { .. } | DataType::Timestamp { .. } => Value::Int(calendar::read(text, data_type)?),
         DataType::Char(_) | DataType::Varchar(_) => Value::Text(fit_text(text.to_owned(), data_type)),
         DataType::Bytea => Value::Bytes(bytes(text)?),

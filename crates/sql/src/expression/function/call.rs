@@ -286,6 +286,7 @@ pub(crate) fn call(name: &str, arguments: Vec<Typed>, params: &ParamTypes) -> Sq
         ("make_interval", first, second, third) => {
             interval::make_interval([first, second, third].into_iter().flatten().chain(rest).collect(), refused, params)
         }
+        ("current_timestamp" | "localtimestamp" | "localtime", Some(digits), None, None) => time::now_to_digits(name, &digits),
         ("random", None, None, None) => Ok(number::make_random()),
         ("gen_random_uuid", None, None, None) => Ok(general::make_random_uuid()),
         (name, None, None, None) => general::of_session(name).or_else(|| time::now(name)).ok_or(refused),

@@ -12,6 +12,8 @@ type Args<'x, 'a> = &'x mut [Datum<'a>];
 const INSTANT: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: true };
 const LOCAL: DataType = DataType::Timestamp { unit: TimeUnit::Micro, with_zone: false };
 const TIME: DataType = DataType::Time { unit: TimeUnit::Micro };
+/// Behind the second.
+const DIGITS_MAX: u32 = 6;
 
 fn moment<'a>(function: &Function, _: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
     cast::cast(Datum::from_int(env.now.transaction), &INSTANT, &function.data_type)
@@ -45,6 +47,32 @@ pub(super) fn now(name: &str) -> Option<Typed> {
     };
     let function = Function { name, apply: Apply::Lazy(body), data_type, volatility };
     Some(Typed::of(Expr::Call { function, arguments: Vec::new() }, data_type))
+}
+
+/// The same to so many digits of a second, which are a hidden argument; rounded.
+fn moment_to_digits<'a>(function: &Function, arguments: &'a [Expr], env: &'a Env<'a>) -> SqlResult<Datum<'a>> {
+    let digits = match arguments.first() {
+        Some(Expr::Literal(Value::Int(digits))) => u32::try_from(*digits).unwrap_or(DIGITS_MAX),
+        _ => DIGITS_MAX,
+    };
+    let step = 10_i64.pow(DIGITS_MAX.saturating_sub(digits));
+    let micros = env.now.transaction.saturating_add(step / 2).div_euclid(step).saturating_mul(step);
+    cast::cast(Datum::from_int(micros), &INSTANT, &function.data_type)
+}
+
+/// current_timestamp(n) and its likes. Of more than six digits there are six, as in PostgreSQL.
+pub(super) fn now_to_digits(name: &str, digits: &Typed) -> SqlResult<Typed> {
+    let (name, data_type) = match name {
+        "localtimestamp" => ("localtimestamp", LOCAL),
+        "localtime" => ("localtime", TIME),
+        _ => ("current_timestamp", INSTANT),
+    };
+    let Some(Value::Int(digits @ 0..)) = digits.literal() else {
+        return Err(SqlError::syntax(format!("{name} takes a number of digits that is written")));
+    };
+    let digits = (*digits).min(i64::from(DIGITS_MAX));
+    let function = Function { name, apply: Apply::Lazy(moment_to_digits), data_type, volatility: Volatility::Stable };
+    Ok(Typed::of(Expr::Call { function, arguments: vec![super::hidden(digits)] }, data_type))
 }
 
 /// A date or time as PostgreSQL's functions of time take it: of microseconds.

@@ -1,5 +1,6 @@
 //! Casts.
 
+use super::moments::moment;
 use crate::expression::interval::{self, Fields};
 use crate::expression::types::{self, Context, TEXT};
 use crate::expression::{Expr, ParamTypes, Typed, cast as values, decimal, function, read};
@@ -17,7 +18,10 @@ fn converted(expr: Expr, from: DataType, to: DataType) -> Typed {
 /// Gives what has no type this one. A literal is read as such a value, and what it cannot be is said at once.
 fn given(of: Typed, to: DataType, params: &ParamTypes) -> SqlResult<Typed> {
     match of.expr {
-        Expr::Literal(Value::Text(text)) => Ok(Typed::of(Expr::Literal(read::read(&text, &to)?), to)),
+        Expr::Literal(Value::Text(text)) => match moment(&text, &to, params)? {
+            Some(moment) => Ok(moment),
+            None => Ok(Typed::of(Expr::Literal(read::read(&text, &to)?), to)),
+        },
         Expr::Param(number) => {
             // A text may be longer than what it is compared with.
             let said = if matches!(to, DataType::Varchar(_)) { TEXT } else { to };
@@ -145,6 +149,7 @@ pub(super) fn like_other(of: Typed, other: &DataType, params: &ParamTypes) -> Sq
             if char.is_valid() { char } else { TEXT }
         }
         DataType::Time { .. } => DataType::Time { unit: pagefold_types::TimeUnit::Nano },
+        DataType::Timestamp { .. } if moment(text, other, params)?.is_some() => *other,
         DataType::Timestamp { with_zone, unit } => return timestamp_like(text, *unit, *with_zone),
         same => *same,
     };

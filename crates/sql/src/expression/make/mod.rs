@@ -4,6 +4,7 @@
 //! * `operator`: arithmetic and `||`
 //! * `compare`: comparisons, BETWEEN, IN, LIKE
 //! * `logic`: NOT, AND, OR, IS, CASE
+//! * `moments`: words that stand for a date or time
 //!
 //! Invariants:
 //! - what has no type (a literal in quotes, NULL, a parameter) gets that of the other operand, text where all have none;
@@ -13,6 +14,7 @@
 mod compare;
 mod convert;
 mod logic;
+mod moments;
 mod operator;
 
 pub(crate) use compare::{alike_by_column, between, compare, compare_rows, in_list, is_distinct, like, two_texts};
