@@ -271,6 +271,7 @@ alter table yard.\"berths/mid\" set (pctfree = 20, maxrows = 50);
 alter table yard.\"berths/high\" set (maxrows = 7, pool = 'own');
 reorg index \"by_v/high\" with (format = 'fold', page_size = '16K', pctfree = 3);
 reorg index yard.\"berths_pkey/mid\" with (format = 'plain', page_size = '4K');
+create unique index of_mid on yard.\"berths/mid\" (t desc, v) with (page_size = '4K');
 ";
     script(&place, &[], text).ok();
     let schema = script(&place, &[], ".schema").ok().out;
@@ -279,9 +280,12 @@ reorg index yard.\"berths_pkey/mid\" with (format = 'plain', page_size = '4K');
         "ALTER TABLE yard.\"berths/high\" SET (maxrows = 7, pool = 'own');",
         "REORG INDEX \"by_v/high\" WITH (format = 'fold', page_size = '16K', pctfree = 3);",
         "REORG INDEX yard.\"berths_pkey/mid\" WITH (format = 'plain', page_size = '4K',",
+        "CREATE UNIQUE INDEX of_mid ON yard.\"berths/mid\" (t DESC, v) WITH (format = 'prefix', page_size = '4K'",
     ] {
         assert!(schema.contains(part), "{part} is not in {schema}");
     }
+    let indexes = script(&place, &["--format", "list"], ".indexes").ok().out;
+    assert!(indexes.contains("of_mid unique, of \"yard.berths/mid\" alone (t DESC, v)"), "{indexes}");
     let again = Place::new();
     script(&again, &[], &schema).ok();
     assert_eq!(script(&again, &[], ".schema").ok().out, schema);
@@ -309,9 +313,10 @@ create table empty (a integer) partition by range (a);
 ";
     script(&place, &[], text).ok();
     let schema = script(&place, &[], ".schema").ok().out;
+    // Behind all keys that begin with 10.00 is what is before those with 10.01.
     for part in [
         "CREATE TABLE yard.low PARTITION OF yard.berths FOR VALUES FROM (MINVALUE, MINVALUE) TO ('-20.00', MINVALUE);",
-        "CREATE TABLE yard.mid PARTITION OF yard.berths FOR VALUES FROM ('-1.50', '3') TO ('10.00', MAXVALUE) WITH (compress = 'none', page_size = '4K');",
+        "CREATE TABLE yard.mid PARTITION OF yard.berths FOR VALUES FROM ('-1.50', '3') TO ('10.01', MINVALUE) WITH (compress = 'none', page_size = '4K');",
         "CREATE TABLE yard.\"High\" PARTITION OF yard.berths FOR VALUES FROM ('20.00', '0') TO (MAXVALUE, MAXVALUE);",
         "PARTITION BY RANGE (a) WITH",
     ] {
@@ -326,7 +331,7 @@ create table empty (a integer) partition by range (a);
     assert_eq!(both[0], both[1]);
     script(&again, &[], "insert into yard.berths select g, g, 'x' from generate_series(20, 50) g;").ok();
     let described = script(&again, &[], "\\d yard.berths\n\\d empty\n\\d yard.\"High\"").ok().out;
-    for part in ["divided by ranges of (k, v): low, mid, High", "divided by ranges of (a): no partition yet", "yard.berths/High"] {
+    for part in ["divided by ranges of (k, v): low, mid, High", "divided by ranges of (a): no partition yet", "yard.berths_pkey/High"] {
         assert!(described.contains(part), "{part} is not in {described}");
     }
     // Commands that know tables by the engine's names, and those that are of all of them.

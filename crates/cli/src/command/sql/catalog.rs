@@ -46,6 +46,8 @@ pub(super) struct Found {
     notes: Arc<Notes>,
     /// Names, and the index of the first partition.
     indexes: Vec<(String, Arc<Index>)>,
+    /// Indexes of one partition alone, with the name of its table.
+    alone: Vec<(String, Arc<Index>)>,
 }
 
 /// A column as `\d` shows it.
@@ -101,7 +103,7 @@ pub(super) fn table(transaction: &mut Transaction<'_>, name: &str) -> Result<Opt
         let mut indexes: Vec<_> = transaction.indexes(&table)?.into_iter().map(|index| (index.name().to_owned(), index)).collect();
         indexes.sort_by(|a, b| a.0.cmp(&b.0));
         let notes = transaction.notes_of_table(&table);
-        return Ok(Some(Found { name: name.to_owned(), whole: None, rows: table.row_count(), table, notes, indexes }));
+        return Ok(Some(Found { name: name.to_owned(), whole: None, rows: table.row_count(), table, notes, indexes, alone: Vec::new() }));
     }
     let Some(whole) = known(transaction.partitioned_table(name))? else {
         // One of an ambiguous name is not shown.
@@ -119,8 +121,16 @@ pub(super) fn table(transaction: &mut Transaction<'_>, name: &str) -> Result<Opt
             indexes.push((index, first));
         }
     }
+    let mut alone = Vec::new();
+    for partition in whole.partitions() {
+        let own = transaction.table_of_partition(partition)?;
+        let is_share = |index: &Index| indexes.iter().any(|(name, _)| PartitionedTable::index_name(name, partition) == index.name());
+        let of_partition = transaction.indexes(&own)?.into_iter().filter(|index| !is_share(index));
+        alone.extend(of_partition.map(|index| (partition.table_name().to_owned(), index)));
+    }
+    alone.sort_by(|a, b| (&a.0, a.1.name()).cmp(&(&b.0, b.1.name())));
     let notes = transaction.notes_of_table(&table);
-    Ok(Some(Found { name: name.to_owned(), whole: Some(whole), rows, table, notes, indexes }))
+    Ok(Some(Found { name: name.to_owned(), whole: Some(whole), rows, table, notes, indexes, alone }))
 }
 
 /// The query of a view.
@@ -183,7 +193,12 @@ impl Found {
             };
             format!("{} {kind}({}){}", quoted(name), self.key_columns(&index.attributes().columns), index_storage(index.attributes()))
         };
-        self.indexes.iter().map(line).collect()
+        let of_partition = |(table, index): &(String, Arc<Index>)| {
+            let unique = if index.attributes().unique { "unique, " } else { "" };
+            let columns = self.key_columns(&index.attributes().columns);
+            format!("{} {unique}of {} alone ({columns}){}", quoted(index.name()), quoted(table), index_storage(index.attributes()))
+        };
+        self.indexes.iter().map(line).chain(self.alone.iter().map(of_partition)).collect()
     }
 
     pub(super) fn check_lines(&self) -> Vec<String> {
@@ -463,6 +478,12 @@ impl<'a, 't> Writer<'a, 't> {
         }
         if let Some(whole) = &found.whole {
             statements.extend(self.partitions_of(found, whole)?);
+            for (table, index) in &found.alone {
+                let unique = if index.attributes().unique { "UNIQUE " } else { "" };
+                let (columns, storage) = (found.key_columns(&index.attributes().columns), index_storage(index.attributes()));
+                let (index, table) = (quoted(index.name()), self.name(table));
+                statements.push(format!("CREATE {unique}INDEX {index} ON {table} ({columns}){storage};"));
+            }
             statements.extend(self.own_parameters(found, whole)?);
         }
         if let Some(comment) = found.comment() {
