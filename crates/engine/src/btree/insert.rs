@@ -88,7 +88,7 @@ impl BTree<'_> {
             mtr.count(self.data_set, Counts { rows: 1, keys: i64::from(new_key), ..Counts::default() });
             mtr.set_undo(by, Undo::InsertedEntry { object_id: self.index.object_id, key, rid });
             mtr.commit()?;
-            self.index.key_bounds.added(key);
+            self.index.added(key);
             add(&self.data_set.counters.inserts, 1);
             return Ok(true);
         }

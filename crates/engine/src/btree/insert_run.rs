@@ -31,7 +31,6 @@ impl BTree<'_> {
         let Some(page) = page else { return Ok(0) };
         let at_edge = |key: &[u8]| [&fences.low, &fences.high].into_iter().flatten().any(|fence| fence.starts_with(key));
         let (mut list, mut count, mut keys) = (Vec::new(), 0, 0);
-        let (first, mut last) = (key, key);
         let mut mtr = MiniTransaction::begin(self.manager);
         let handle = mtr.adopt(page);
         for (key, rid) in entries {
@@ -58,7 +57,6 @@ impl BTree<'_> {
             mtr.apply_leaf(handle, LeafOp::Insert { key, rid }, |leaf| plan.apply(leaf, key, rid))?;
             EntryList::push(&mut list, key, rid);
             count += 1;
-            last = key;
             keys += i64::from(!is_known);
         }
         if count == 0 {
@@ -68,7 +66,7 @@ impl BTree<'_> {
         let entries = EntryList::parse(&list).map_err(|e| crate::Error::Value(e.to_string()))?;
         mtr.set_undo(by, Undo::InsertedEntries { object_id: self.index.object_id, entries });
         mtr.commit()?;
-        [first, last].into_iter().for_each(|key| self.index.key_bounds.added(key));
+        entries.iter().for_each(|(key, _)| self.index.added(key));
         add(&self.data_set.counters.batch_inserts, count as u64);
         Ok(count)
     }

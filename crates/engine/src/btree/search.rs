@@ -3,6 +3,7 @@
 use super::cursor::{Cursor, Direction};
 use super::tree::{BTree, Target, search_bytes};
 use crate::Result;
+use crate::index::Pieces;
 use pagefold_format::index::leaf_view::LeafView;
 use pagefold_types::{KeyRange, Rid, prefix_end};
 
@@ -34,20 +35,37 @@ impl<'a> BTree<'a> {
         Ok(LeafView::new(&page).lower_bound_rid(key, rid).1)
     }
 
-    /// May there be an entry with this key? It is asked whether it lies between the first and the last one that there were, or have come since.
+    /// May there be an entry with this key? A filter of the keys says it where there is one, else their bounds, and a look.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read.
     pub(crate) fn may_have(&self, key: &[u8]) -> Result<bool> {
-        self.index.key_bounds.may_have(key, || self.ends())
+        let (bounds, filter) = (&self.index.key_bounds, &self.index.key_filter);
+        let may_have = match filter.may_have(key) {
+            Some(false) => return Ok(false),
+            Some(true) => true,
+            None if !bounds.may_have(key, || self.ends())? => return Ok(false),
+            None => self.key_cursor(key).next()?.is_some(),
+        };
+        filter.looked(self.manager.filter_memory(), self);
+        Ok(may_have)
     }
 
-    /// The same of a range of keys.
+    /// The same of a range of keys: of one key, or of those that begin with something.
     ///
     /// # Errors
     /// When a page is damaged or cannot be read.
     pub(crate) fn may_have_in(&self, range: &KeyRange) -> Result<bool> {
+        if self.is_of_one_key(range) {
+            return self.may_have(&range.start);
+        }
         self.index.key_bounds.may_have_in(range, || self.ends())
+    }
+
+    fn is_of_one_key(&self, range: &KeyRange) -> bool {
+        let mut behind = range.start.clone();
+        let end = prefix_end(&mut behind).then_some(behind);
+        end == range.end && self.index.key_layout().column_ends(&range.start, &mut Vec::new()).is_ok()
     }
 
     /// The first key and the last one.
@@ -77,5 +95,30 @@ impl<'a> BTree<'a> {
         let mut end = key.to_vec();
         let end = prefix_end(&mut end).then_some(end);
         self.range(KeyRange { start: key.to_vec(), end }, Direction::Forward)
+    }
+}
+
+/// Entries of a piece: about those of a leaf.
+const ENTRIES_OF_PIECE: usize = 256;
+
+impl Pieces for BTree<'_> {
+    fn keys(&self) -> usize {
+        usize::try_from(self.data_set.facts().keys).unwrap_or(usize::MAX)
+    }
+
+    fn read(&self, from: &[u8], key: &mut dyn FnMut(&[u8])) -> Result<Option<Vec<u8>>> {
+        let mut entries = self.range(KeyRange { start: from.to_vec(), end: None }, Direction::Forward);
+        let mut last = Vec::new();
+        for at in 0..ENTRIES_OF_PIECE {
+            let Some((own, _)) = entries.next()? else { return Ok(None) };
+            if at == 0 || own != last {
+                key(own);
+                last.clear();
+                last.extend_from_slice(own);
+            }
+        }
+        // The first byte string behind this key: other entries that it has tell nothing new.
+        last.push(0);
+        Ok(Some(last))
     }
 }

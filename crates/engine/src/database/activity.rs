@@ -123,6 +123,12 @@ pub struct UtilityActivity {
 }
 
 impl DatabaseState {
+    /// Bytes of the filters that tell which keys an index does not have; at most a quarter of what buffer pools may take.
+    #[must_use]
+    pub fn key_filter_bytes(&self) -> usize {
+        self.core.manager.filter_memory().taken()
+    }
+
     /// The buffer pools, by name.
     #[must_use]
     pub fn pool_activity(&self) -> Vec<PoolActivity> {

@@ -92,6 +92,8 @@ impl DatabaseState {
         for pool in &pools {
             lines.gauge("pool_used_bytes", "Bytes that the pool has taken.", &[("pool", &pool.name)], pool.used_bytes);
         }
+        let help = "Memory of filters that tell which keys an index does not have.";
+        lines.gauge("key_filter_bytes", help, &[], self.key_filter_bytes());
         let counted: Vec<_> = pools.iter().map(|pool| (pool, pool.counters.fields())).collect();
         for at in 0..counted.first().map_or(0, |(_, fields)| fields.len()) {
             for (pool, fields) in &counted {

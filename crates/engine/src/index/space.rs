@@ -1,6 +1,7 @@
 //! An index space: one index, its attributes, its data set.
 
 use super::attributes::IndexAttributes;
+use super::kept_filter::KeptFilter;
 use super::key_bounds::KeyBounds;
 use super::key_recorder::KeyRecorder;
 use super::known_keys::KnownKeys;
@@ -48,6 +49,7 @@ pub struct Index {
 pub struct IndexBody {
     pub(crate) known_keys: KnownKeys,
     pub(crate) key_bounds: KeyBounds,
+    pub(crate) key_filter: KeptFilter,
     /// Made when its keys are first recorded.
     recorder: OnceLock<Box<KeyRecorder>>,
     /// Nothing of its data set is read or written any more. Once so, it stays so.
@@ -99,6 +101,7 @@ impl Index {
         let body = IndexBody {
             known_keys: KnownKeys::default(),
             key_bounds: KeyBounds::default(),
+            key_filter: KeptFilter::default(),
             recorder: OnceLock::new(),
             damage: OnceLock::new(),
         };
@@ -162,6 +165,13 @@ impl Index {
     /// The same, as far as the log or the catalog has it.
     pub(crate) fn recorded_damage(&self) -> Option<&str> {
         self.damage.get().filter(|damage| damage.recorded.load(Ordering::Acquire)).map(|damage| damage.reason.as_str())
+    }
+
+    /// An entry with this key was added: whoever knows of keys that are not there learns it.
+    #[inline]
+    pub(crate) fn added(&self, key: &[u8]) {
+        self.key_bounds.added(key);
+        self.key_filter.added(key);
     }
 
     /// Refuses an index that is damaged.

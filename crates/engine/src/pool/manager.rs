@@ -8,6 +8,7 @@
 
 use super::background::Background;
 use super::deferred_write::Protection;
+use super::filter_memory::FilterMemory;
 use super::guard::{ExclusivePage, Frame, SharedPage, held};
 use super::leaf_io;
 use super::mini_transaction::{Frees, LogSink};
@@ -77,12 +78,17 @@ pub struct BufferManager {
     pub(super) last_victim: AtomicUsize,
     /// Chunks that went from one pool to another.
     pub(super) steals: AtomicU64,
+    /// What filters of keys may take beside the frames.
+    filter_memory: Arc<FilterMemory>,
     /// Held while counts go from one data set to another.
     moving_counts: RwLock<()>,
 }
 
 /// Bytes of a batch of deferred writes: what is protected, and synced, at once.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// Filters of keys take this part of what frames may take, beside it.
+const FILTERS_OF_MEMORY: usize = 4;
 
 impl BufferManager {
     /// Makes the arena and starts the background threads.
@@ -112,6 +118,7 @@ impl BufferManager {
             background: Background::default(),
             last_victim: AtomicUsize::new(0),
             steals: AtomicU64::new(0),
+            filter_memory: FilterMemory::new(settings.memory_bytes / FILTERS_OF_MEMORY),
             moving_counts: RwLock::default(),
         });
         Background::start(&manager, settings.background_threads);
@@ -122,6 +129,11 @@ impl BufferManager {
     #[must_use]
     pub fn settings(&self) -> &PoolSettings {
         &self.settings
+    }
+
+    /// What filters of keys may take, and have.
+    pub(crate) fn filter_memory(&self) -> &Arc<FilterMemory> {
+        &self.filter_memory
     }
 
     /// What pages of live data sets pass before they are written in place.

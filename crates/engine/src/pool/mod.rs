@@ -4,6 +4,7 @@ mod background;
 mod bulk_write;
 mod deferred_write;
 pub mod double_write;
+mod filter_memory;
 mod guard;
 #[cfg(test)]
 mod latch_tests;
@@ -22,6 +23,7 @@ mod work_area;
 pub use background::Prefetch;
 pub use bulk_write::{BULK_WRITE_BYTES, BulkWriter};
 pub(crate) use deferred_write::Protection;
+pub(crate) use filter_memory::FilterMemory;
 pub use guard::{ExclusivePage, SharedPage};
 pub use manager::{Access, BufferManager, PoolSettings};
 pub(crate) use mini_transaction::keep_for_undo;

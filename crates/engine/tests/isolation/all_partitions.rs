@@ -10,11 +10,11 @@ use pagefold_engine::pool::PoolSettings;
 use pagefold_engine::table_space::TableAttributes;
 use pagefold_engine::{Error, Silent};
 use pagefold_io::{Clock, CrashPolicy, FaultOptions, FaultStorage, MemoryStorage, OsClock, Storage};
-use pagefold_types::{Direction, Value, ValueRef};
+use pagefold_types::{Direction, KeyRange, Value, ValueRef};
 use pagefold_utility::{
     IndexOptions, PartitionText, ReorgOptions, check, create_index, merge_partitions, rebuild_index, reorg, split_partition,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -388,4 +388,99 @@ fn many_writers_beside_partitions_that_change() {
         println!("{twice} of 12 times numbers were there twice when the index was to come");
     });
     assert!(refused.load(Ordering::Relaxed) > 100 && inserted.load(Ordering::Relaxed) > 100, "{refused:?} {inserted:?}");
+}
+
+/// Numbers come in no order, so each is between those of every other partition: soon filters tell that it is not there. Whether a number is refused is held against a map, whichever way rows come and
+/// go; and each number is found by a look at all partitions.
+#[test]
+fn filters_deny_no_key_that_is_there() {
+    const PARTITIONS: i64 = 8;
+    const IDS: u64 = 30_000;
+    let storage = FaultStorage::new(FaultOptions::default());
+    let database = open(&storage, OpenMode::Create);
+    let mut t = begin(&database);
+    let specs: Vec<PartitionSpec> = (0..PARTITIONS).map(|part| spec(&format!("p{part}"), Some((part + 1) * 10))).collect();
+    let attributes = TableAttributes { primary_key: vec![0], ..attributes() }.with_page_bytes(2048);
+    t.create_partitioned_table(&attributes, &[1], &specs).unwrap();
+    t.create_partitioned_index("sales", &by_id("sales_pk")).unwrap();
+    t.commit().unwrap();
+    let mut random = Random(7);
+    let mut there: BTreeMap<i64, i64> = BTreeMap::new();
+    let (mut refused, mut most) = (0, 0);
+    for round in 0..300 {
+        let mut t = begin(&database);
+        let before = there.clone();
+        for _ in 0..8 {
+            let (id, day) = (random.below(IDS) as i64, random.below(PARTITIONS as u64 * 10) as i64);
+            match random.below(8) {
+                0 | 1 => {
+                    let some: Vec<(i64, i64)> = there.range(id..).take(300).map(|(id, day)| (*id, *day)).collect();
+                    for (id, day) in some {
+                        assert!(delete(&mut t, id, day).unwrap());
+                        there.remove(&id);
+                    }
+                }
+                // Rows that are given together, to one partition: some pages of them. All are new, or one is not.
+                2 => {
+                    let taken = there.range(id..).next().filter(|_| random.below(3) == 0).map(|(id, _)| *id);
+                    let new = (id..IDS as i64).filter(|id| !there.contains_key(id)).take(700);
+                    let ids: BTreeSet<i64> = new.chain(taken).collect();
+                    let table = t.table(&format!("sales/p{}", day / 10)).unwrap();
+                    let row = |id: &i64| [ValueRef::Int(*id), ValueRef::Int(day), ValueRef::Null];
+                    let given = t.insert_rows(&table, |rows| ids.iter().try_for_each(|id| rows.push(&row(id))));
+                    assert_eq!(given.is_ok(), taken.is_none(), "round {round}: {given:?}");
+                    if taken.is_none() {
+                        there.extend(ids.iter().map(|id| (*id, day)));
+                    }
+                }
+                _ if there.contains_key(&id) => {
+                    is_taken(insert(&mut t, id, day));
+                    refused += 1;
+                }
+                _ => {
+                    insert(&mut t, id, day).unwrap();
+                    there.insert(id, day);
+                }
+            }
+        }
+        if random.below(4) == 0 {
+            t.rollback().unwrap();
+            there = before;
+        } else {
+            t.commit().unwrap();
+        }
+        most = most.max(database.key_filter_bytes());
+    }
+    assert!(refused > 100, "{refused}");
+    assert!(database.metrics().contains("batch_inserts_total{object=\"index sales_pk/"), "entries came in runs");
+    assert!(most >= 8 * 1024 * 12 / 8, "{most} bytes of filters: those of all partitions");
+    // By a look at all partitions: those that the index denies have no row of the number.
+    let mut t = begin(&database);
+    assert_eq!(rows(&mut t), there.iter().map(|(id, day)| (*id, *day)).collect::<Vec<_>>());
+    let whole = t.partitioned_table("sales").unwrap();
+    let view = t.read_view().unwrap();
+    let (mut denied, mut asked) = (0, 0);
+    for partition in whole.partitions() {
+        let table = t.table_of_partition(partition).unwrap();
+        let index = t.index_of_partition(partition, &table, "sales_pk").unwrap().unwrap();
+        for id in 0..IDS as i64 {
+            let mut start = Vec::new();
+            index.key_layout().encode(&[ValueRef::Int(id)], &mut start).unwrap();
+            let mut end = start.clone();
+            let end = pagefold_types::prefix_end(&mut end).then_some(end);
+            let may_have = view.may_have(&index, &[KeyRange { start, end }]).unwrap();
+            let is_here = there.get(&id).is_some_and(|day| format!("sales/p{}", day / 10) == table.name());
+            assert!(may_have || !is_here, "{id} of {}", table.name());
+            denied += u64::from(!may_have);
+            asked += 1;
+        }
+    }
+    // Entries of deleted rows may be left, and some keys are taken for others.
+    assert!(denied * 10 > (asked - there.len() as u64) * 9, "{denied} of {asked}");
+    drop(view);
+    drop(t);
+    database.close().unwrap();
+    let database = open(&storage, OpenMode::Write);
+    assert_eq!(database.key_filter_bytes(), 0);
+    is_taken(insert(&mut begin(&database), *there.keys().next().unwrap(), 5));
 }

@@ -420,6 +420,9 @@ impl History {
                 }
             }
         }
+        if database.key_filter_bytes() > 0 {
+            self.met("numbers are unique: rows change beside filters of keys");
+        }
         if self.random.one_in(3) {
             let seen = t.partitioned_table(TABLE).map_err(|e| e.to_string()).and_then(|whole| rows(&mut t, &whole));
             match seen {
@@ -1057,6 +1060,7 @@ fn partitions_and_their_rows_outlive_crashes() {
             "numbers are unique: a partition is divided",
             "numbers are unique: a partition is written anew",
             "numbers are unique: all partitions are loaded anew",
+            "numbers are unique: rows change beside filters of keys",
             "numbers are unique: two partitions become one",
             "a row that belongs in no partition",
             "a row that moves to another partition",

@@ -1,6 +1,6 @@
 //! Rows of a table.
 
-use super::gathered::{self, Begun};
+use super::gathered::{self, Begun, FoundRows};
 use super::tests::{ask, column_value};
 use super::{Context, Operator, Tuple, given};
 use crate::expression::Env;
@@ -8,7 +8,8 @@ use crate::plan::access::TestKind;
 use crate::plan::{Access, ScanPlan};
 use crate::planned::PointPlan;
 use crate::{SqlError, SqlResult};
-use pagefold_engine::database::{RowScan, ScanRequest, Transaction};
+use pagefold_engine::database::{ReadView, RowScan, ScanRequest, Transaction};
+use pagefold_engine::index::Index;
 use pagefold_engine::table_space::{ColumnBatch, RowBuffer};
 use pagefold_types::{KeyRange, Predicate, Rid, Value, ValueRef};
 use std::ops::ControlFlow;
@@ -36,10 +37,7 @@ enum RowsOf {
     /// At most one, which was found.
     One(Option<Tuple>),
     /// Of those that were gathered; row `at` is the next one.
-    Gathered {
-        rows: Arc<[Tuple]>,
-        at: usize,
-    },
+    Gathered(FoundRows),
     /// Column by column; row `at` of the batch is the next one.
     Batches {
         scan: Box<pagefold_engine::database::Scan>,
@@ -87,7 +85,7 @@ impl Scan {
             Begun::Reads => false,
             Begun::Watched => true,
             Begun::Found(None) => return Ok(found(plan, RowsOf::None)),
-            Begun::Found(Some(rows)) => return Ok(found(plan, RowsOf::Gathered { rows, at: 0 })),
+            Begun::Found(Some(rows)) => return Ok(found(plan, RowsOf::Gathered(rows))),
         };
         let (asked, mut parts) = ask(&plan, context, row)?;
         parts.reverse();
@@ -98,7 +96,7 @@ impl Scan {
     /// Opens the next part. False without one.
     fn open_part(&mut self, context: &Context<'_>) -> SqlResult<bool> {
         let Some(at) = self.parts.pop() else { return Ok(false) };
-        self.part = at;
+        (self.part, self.rows) = (at, RowsOf::None);
         let part = &self.plan.table.parts[at];
         let view = &context.execution.view;
         let rids = self.columns.len() < self.plan.columns.len();
@@ -108,6 +106,9 @@ impl Scan {
             Access::Index { index, direction, keys_only } => {
                 let of = &part.indexes[*index];
                 let (mut ranges, condition) = ranges(self.asked.as_ref(), of);
+                if self.has_none(view, of, &ranges)? {
+                    return Ok(true);
+                }
                 // The last keys first, in the other direction.
                 if *direction == pagefold_engine::btree::Direction::Backward {
                     ranges.reverse();
@@ -122,9 +123,7 @@ impl Scan {
             Access::Unique { index, .. } => {
                 let of = &part.indexes[*index];
                 let (ranges, condition) = ranges(self.asked.as_ref(), of);
-                // One of many parts has the key.
-                if self.plan.table.is_divided() && !view.may_have(of, &ranges)? {
-                    self.rows = RowsOf::None;
+                if self.has_none(view, of, &ranges)? {
                     return Ok(true);
                 }
                 let forward = pagefold_engine::btree::Direction::Forward;
@@ -134,15 +133,16 @@ impl Scan {
         Ok(true)
     }
 
+    /// Of many parts few have a key: is it known that the one which is opened has none of these?
+    fn has_none(&self, view: &ReadView, index: &Index, ranges: &[KeyRange]) -> SqlResult<bool> {
+        Ok(self.plan.table.is_divided() && !view.may_have(index, ranges)?)
+    }
+
     fn next_of_part(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
         match &mut self.rows {
             RowsOf::None => Ok(false),
             RowsOf::One(found) => Ok(given(found.take(), row)),
-            RowsOf::Gathered { rows, at } => {
-                let next = rows.get(*at);
-                *at += 1;
-                Ok(next.inspect(|next| row.clone_from(next)).is_some())
-            }
+            RowsOf::Gathered(rows) => rows.next(context, row),
             RowsOf::Batches { scan, batch, at } => loop {
                 let table = &self.plan.table.parts[self.part].table;
                 if let Some(rows) = batch.as_ref().filter(|batch| *at < batch.len()) {
@@ -232,7 +232,7 @@ fn put_place(plan: &ScanPlan, (part, rid): (usize, Rid), row: &mut Tuple) {
 }
 
 /// Ranges of an index where rows are for which a condition may be true, and the condition, where these do not say all of it.
-fn ranges(asked: Option<&Predicate>, index: &pagefold_engine::index::Index) -> (Vec<KeyRange>, Option<Predicate>) {
+fn ranges(asked: Option<&Predicate>, index: &Index) -> (Vec<KeyRange>, Option<Predicate>) {
     match asked.map(|condition| (condition, condition.key_ranges_and_exactness(index.key_layout()))) {
         Some((_, (ranges, true))) => (ranges, None),
         Some((condition, (ranges, false))) => (ranges, Some(condition.clone())),
