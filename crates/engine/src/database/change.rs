@@ -101,7 +101,7 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When the name is taken or an attribute is out of range.
     pub fn create_index(&mut self, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
-        self.define(|defining, by| defining.create_index(by, table, attributes))
+        self.define(|defining, by| defining.create_index(by, table, attributes, None))
     }
 
     /// A new, empty index of a live table, to be built beside transactions that change rows of it: from now on their changes are noted. One at a time for each table; who would drop or replace the table

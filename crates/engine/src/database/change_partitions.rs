@@ -47,7 +47,7 @@ impl Change<'_> {
             defining.create_partitioned_index(by, table, attributes)?;
             let of_partition = |partition: &RangePartition| {
                 let found = defining.table_of(by.database, partition)?;
-                defining.create_index(by, &found, Defining::member_index_attributes(attributes, partition.name()))
+                defining.create_index(by, &found, Defining::member_index_attributes(attributes, partition.name()), None)
             };
             table.partitions().iter().map(of_partition).collect()
         })

@@ -17,7 +17,7 @@ use crate::names::check_name;
 use crate::objects::{CATALOG_OBJECT, Replaced};
 use crate::steps::step;
 use crate::table_space::{Layouts, Table, TableAttributes};
-use crate::transaction::{Mode, Resource, TransactionState};
+use crate::transaction::{Mode, Resource, Snapshot, TransactionState};
 use crate::{Error, Result};
 use pagefold_format::catalog::{DefinedKind, Notes};
 use parking_lot::RwLockWriteGuard;
@@ -341,17 +341,24 @@ impl Defining {
         Ok(table)
     }
 
-    /// A new, empty index of a table, not logged yet. The table is locked as a whole before anything is read for it.
+    /// A new, empty index of a table, not logged yet. The table is locked as a whole before anything is read for it. `snapshot`: that of the transaction, if it has one.
     ///
     /// # Errors
     /// When the table is not there for this transaction, the name is taken or an attribute is out of range.
-    pub(super) fn create_index(&mut self, by: Definer<'_>, table: &Table, attributes: IndexAttributes) -> Result<Arc<Index>> {
+    pub(super) fn create_index(
+        &mut self,
+        by: Definer<'_>,
+        table: &Table,
+        attributes: IndexAttributes,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Arc<Index>> {
         if !table.lifetime.is_staged() {
             by.lock_whole(table)?;
         }
         let table = self.must_be_there(by, table)?;
         // Nobody else changes the table any more: who looks at it as it was before must not take this index.
-        let from = if table.lifetime.is_staged() { 0 } else { by.database.core.transactions.last_commit() };
+        let is_now = |snapshot| table.writers.all_seen_by(snapshot).is_some();
+        let from = if table.lifetime.is_staged() || snapshot.is_some_and(is_now) { 0 } else { by.database.core.transactions.last_commit() };
         self.note_index(by, table, attributes, from, &[])
     }
 

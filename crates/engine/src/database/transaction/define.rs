@@ -47,7 +47,8 @@ impl Transaction<'_> {
         self.define(None, |t| {
             t.check_table(table, None)?;
             t.check_seen(&table.lifetime, || table.object())?;
-            let index = t.note_definition(|defining, by| defining.create_index(by, table, attributes))?;
+            let snapshot = t.snapshot.clone();
+            let index = t.note_definition(|defining, by| defining.create_index(by, table, attributes, snapshot.as_deref()))?;
             t.log_definitions()?;
             t.fill(table, &index)?;
             table.add_index(&index);
