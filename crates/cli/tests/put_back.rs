@@ -103,3 +103,29 @@ fn several_tables_that_keep_a_database_from_being_opened_are_dropped_at_once() {
     assert_eq!(sql(&place, "db", &["SELECT count(*) FROM o"]), "1");
     check(&place);
 }
+
+#[test]
+fn a_partition_that_is_put_back_keeps_what_is_said_of_its_table_now() {
+    let of_list = "CREATE TABLE t (a INT NOT NULL, id INT PRIMARY KEY) PARTITION BY RANGE (a) \
+         (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN (20))";
+    let open = "CREATE TABLE t (a INT NOT NULL, id INT PRIMARY KEY) PARTITION BY RANGE (a)";
+    let parts = ["CREATE TABLE p PARTITION OF t FOR VALUES FROM (0) TO (10)", "CREATE TABLE q PARTITION OF t FOR VALUES FROM (10) TO (20)"];
+    let made = [vec![of_list], [vec![open], parts.to_vec()].concat()];
+    for (statements, partitions) in made.iter().zip([vec!["t/p", "t/q"], vec!["t/p", "t/q", "t/pagefold_template"]]) {
+        for partition in partitions {
+            let place = Place::new();
+            sql(&place, "db", statements);
+            sql(&place, "db", &["INSERT INTO t VALUES (1, 1), (11, 2)"]);
+            place.run(&["copy", "db", "then.pfc", "--table", partition]).ok();
+            sql(&place, "db", &["ALTER TABLE t ADD CHECK (id < 1000)", "ALTER TABLE t ALTER id SET DEFAULT 7"]);
+            place.run(&["recover", "db", "then.pfc", "--table", partition]).ok();
+            for day in [1, 11] {
+                let insert = format!("INSERT INTO t VALUES ({day}, 5000)");
+                place.run(&["sql", "db", &insert]).fails(1, &["violates check constraint"]);
+                sql(&place, "db", &[&format!("INSERT INTO t (a) VALUES ({day})"), "DELETE FROM t WHERE id = 7"]);
+            }
+            assert_eq!(sql(&place, "db", &["SELECT count(*), sum(id) FROM t"]), "2,3", "{partition}");
+            check(&place);
+        }
+    }
+}

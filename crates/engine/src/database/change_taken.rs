@@ -11,7 +11,7 @@ use crate::index::{Index, IndexAttributes};
 use crate::objects::{PartitionedTable, partition_name, split_partition_name};
 use crate::table_space::{Table, TableAttributes};
 use crate::{Error, Progress, Result, Unit};
-use pagefold_format::catalog::DefinedKind;
+use pagefold_format::catalog::{DefinedKind, Notes};
 use pagefold_types::{KeyRange, Schema};
 use std::sync::Arc;
 
@@ -32,10 +32,20 @@ pub struct Dropped {
     schema: Option<Schema>,
     /// Of a partition: its keys.
     keys: Option<KeyRange>,
-    /// Of the name of a partition: the partitioned table, and which indexes each of its partitions has.
-    whole: Option<(u32, Vec<IndexAttributes>)>,
+    /// Of the name of a partition: what it is of.
+    whole: Option<Whole>,
     /// Names of the indexes that went with it.
     pub indexes: Vec<String>,
+}
+
+/// The partitioned table of a partition that comes alone.
+#[derive(Debug)]
+struct Whole {
+    object_id: u32,
+    /// Which indexes each of its partitions has.
+    shares: Vec<IndexAttributes>,
+    /// What is said of it: the notes of one of its partitions, which all have the same.
+    notes: Option<Notes>,
 }
 
 impl Dropped {
@@ -65,6 +75,9 @@ impl Change<'_> {
                 by.lock_name(whole)?;
                 if let Some(live) = by.database.other(DefinedKind::PartitionedTable, whole)? {
                     let now = defining.lock_partitioned(by, whole)?;
+                    let tables: Vec<Arc<Table>> =
+                        now.partitions().iter().filter_map(|sibling| defining.table_of(by.database, sibling).ok()).collect();
+                    let notes = tables.first().map(|table| table.attributes_now().notes);
                     let mut shares = Vec::new();
                     for index in defining.partitioned_indexes(by.database, &now) {
                         let of = |sibling| {
@@ -75,7 +88,7 @@ impl Change<'_> {
                             shares.push(IndexAttributes { name: partition_name(&index, partition), ..like.attributes_now() });
                         }
                     }
-                    dropped.whole = Some((live.object_id, shares));
+                    dropped.whole = Some(Whole { object_id: live.object_id, shares, notes });
                 }
             }
             let tables = if by.database.other(DefinedKind::PartitionedTable, name)?.is_some() {
@@ -158,21 +171,28 @@ impl Change<'_> {
             )));
         }
         match &dropped.whole {
-            Some((live, shares)) => Ok(vec![self.take_one(from, &table, Some(*live), Some(shares), progress)?]),
+            Some(own) => Ok(vec![self.take_one(from, &table, Some(own.object_id), Some(own), progress)?]),
             None => Err(Error::Parameter(format!("table \"{name}\" is a partition of \"{whole}\", which is not there: recover that"))),
         }
     }
 
-    /// `shares`: of a partition that comes alone, what it is to have of the indexes of the whole.
+    /// `alone`: of a partition that comes alone, what the whole is now.
     fn take_one(
         &mut self,
         from: &Database,
         old: &Table,
         whole: Option<u32>,
-        shares: Option<&[IndexAttributes]>,
+        alone: Option<&Whole>,
         progress: &dyn Progress,
     ) -> Result<TakenTable> {
+        let shares = alone.map(|whole| whole.shares.as_slice());
         let mut attributes: TableAttributes = old.attributes_now();
+        if let Some(notes) = alone.and_then(|whole| whole.notes.as_ref()) {
+            // What is said of the table is what is said of it now; statistics are of the rows.
+            let statistics = attributes.notes.statistics().map(<[u8]>::to_vec);
+            attributes.notes = notes.clone();
+            attributes.notes.set_statistics(statistics).map_err(|e| Error::Parameter(e.to_string()))?;
+        }
         if let (Some(range), Some(whole)) = (&mut attributes.range, whole) {
             range.table = whole;
         }
