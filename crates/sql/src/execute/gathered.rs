@@ -3,17 +3,18 @@
 //!
 //! Invariants:
 //! - rows are those that the scan itself would give, in its order: of the view of the statement, which does not change while it runs;
+//! - other tests that need the row around are asked of each of the rows that are found, one by one as they are wanted: who wants one row does not look at all;
 //! - they are gathered when the table has been read twice in vain, or often enough that reading it once more is little beside that, and if the statement has the memory for
 //!   them: else the table is read each time, as before.
 
 use super::tests::{ask_tests, column_value};
 use super::{Context, Tuple, bytes_of, encode_key};
-use crate::SqlResult;
 use crate::expression::{Comparison, Expr};
 use crate::plan::access::{Test, TestKind};
 use crate::plan::{Access, ScanPlan};
+use crate::{SqlError, SqlResult};
 use pagefold_engine::database::ScanRequest;
-use pagefold_types::Value;
+use pagefold_types::{Predicate, Value, ValueRef};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const READS: u32 = 2;
 const ROWS_A_READ: u64 = 500;
 const BEGUN_MIN: u64 = 16;
 
-/// Rows, without the columns that they are gathered by, by the values of these.
+/// Rows, by the values of the columns that they are gathered by.
 type RowsByKey = HashMap<Box<[u8]>, Arc<[Tuple]>>;
 
 /// What is known of a scan.
@@ -57,20 +58,38 @@ fn is_outer_equality(test: &Test) -> bool {
     matches!(&test.kind, TestKind::Compare { comparison: Comparison::Equal, value, .. } if needs_outer(value))
 }
 
-/// The tests that say which rows are wanted of those that are gathered, and all others; `None` when it cannot be done so.
-fn divided(plan: &ScanPlan) -> Option<(Vec<&Test>, Vec<&Test>)> {
-    let width = plan.table.schema.len();
-    if plan.access != Access::Pages || plan.keys.is_some() || plan.columns.iter().any(|column| *column >= width) {
-        return None;
+/// The tests of a scan.
+struct Divided<'p> {
+    /// Equalities that say which of the rows that are gathered are wanted.
+    by: Vec<&'p Test>,
+    /// Others that need the row around.
+    around: Vec<&'p Test>,
+    /// Those that are asked once.
+    once: Vec<&'p Test>,
+}
+
+impl<'p> Divided<'p> {
+    /// `None` when rows cannot be gathered.
+    fn of(plan: &'p ScanPlan) -> Option<Divided<'p>> {
+        let width = plan.table.schema.len();
+        if plan.access != Access::Pages || plan.keys.is_some() || plan.columns.iter().any(|column| *column >= width) {
+            return None;
+        }
+        let (by, others): (Vec<&Test>, Vec<&Test>) = plan.tests.iter().partition(|test| is_outer_equality(test));
+        let (around, once) = others.into_iter().partition(|test| test.values().into_iter().any(needs_outer));
+        (!by.is_empty()).then_some(Divided { by, around, once })
     }
-    let (by, others): (Vec<&Test>, Vec<&Test>) = plan.tests.iter().partition(|test| is_outer_equality(test));
-    let others_need = others.iter().any(|test| match &test.kind {
-        TestKind::Compare { value, .. } => needs_outer(value),
-        TestKind::In { values, .. } => values.iter().any(needs_outer),
-        TestKind::Like { pattern, .. } => needs_outer(pattern),
-        TestKind::Null { .. } | TestKind::Truth { .. } => false,
-    });
-    (!by.is_empty() && !others_need).then_some((by, others))
+
+    /// Columns of the rows that are gathered: those that the scan gives first.
+    fn columns(&self, plan: &ScanPlan) -> Vec<usize> {
+        let mut columns = plan.columns.clone();
+        for test in &self.around {
+            if !columns.contains(&test.column) {
+                columns.push(test.column);
+            }
+        }
+        columns
+    }
 }
 
 /// The key of the rows that are wanted now. `None`: a value is not as the column has it. Within: `None` when something is NULL, and no row is wanted.
@@ -94,8 +113,40 @@ pub(super) enum Begun {
     Reads,
     /// The same; whether it comes to its end is [told](read_all).
     Watched,
-    /// These are its rows.
-    Found(Option<Arc<[Tuple]>>),
+    /// These are its rows, if there are any.
+    Found(Option<Box<FoundRows>>),
+}
+
+/// Rows of one key, given one by one.
+pub(super) struct FoundRows {
+    rows: Arc<[Tuple]>,
+    /// The next one.
+    at: usize,
+    /// What is asked of each, and its columns, of which so many are given.
+    around: Option<Predicate>,
+    columns: Vec<usize>,
+    given: usize,
+}
+
+impl FoundRows {
+    /// The next row. False without one.
+    pub(super) fn next(&mut self, context: &Context<'_>, row: &mut Tuple) -> SqlResult<bool> {
+        while let Some(next) = self.rows.get(self.at) {
+            self.at += 1;
+            if let Some(around) = &self.around {
+                let place = |column: usize| self.columns.iter().position(|own| *own == column);
+                let value = |column: usize| place(column).map_or(ValueRef::Null, |at| next[at].as_ref());
+                if around.eval(|column| Ok::<_, SqlError>(value(column)))? != Some(true) {
+                    context.execution.look()?;
+                    continue;
+                }
+            }
+            row.clear();
+            row.extend_from_slice(&next[..self.given]);
+            return Ok(true);
+        }
+        Ok(false)
+    }
 }
 
 /// A scan begins: of a subquery perhaps. `row`: the one before, in a join.
@@ -103,7 +154,7 @@ pub(super) fn begin(plan: &Arc<ScanPlan>, context: &Context<'_>, row: &[Value]) 
     if context.outer.is_empty() || !row.is_empty() || plan.access != Access::Pages {
         return Ok(Begun::Reads);
     }
-    let Some((by, others)) = divided(plan) else { return Ok(Begun::Reads) };
+    let Some(divided) = Divided::of(plan) else { return Ok(Begun::Reads) };
     let known = &context.execution.gathered.0;
     let rows = match known.borrow_mut().entry(place(plan)).or_insert(Gathering::Reading { begun: 0, complete: 0 }) {
         Gathering::Never => return Ok(Begun::Reads),
@@ -116,11 +167,11 @@ pub(super) fn begin(plan: &Arc<ScanPlan>, context: &Context<'_>, row: &[Value]) 
             None
         }
     };
-    let Some(key) = wanted_key(plan, &by, context)? else { return Ok(Begun::Reads) };
+    let Some(key) = wanted_key(plan, &divided.by, context)? else { return Ok(Begun::Reads) };
     let Some(key) = key else { return Ok(Begun::Found(None)) };
     let rows = match rows {
         Some(rows) => rows,
-        None => match gather(plan, &by, &others, context)? {
+        None => match gather(plan, &divided, context)? {
             Some(rows) => {
                 known.borrow_mut().insert(place(plan), Gathering::Rows(Arc::clone(&rows)));
                 rows
@@ -131,7 +182,17 @@ pub(super) fn begin(plan: &Arc<ScanPlan>, context: &Context<'_>, row: &[Value]) 
             }
         },
     };
-    Ok(Begun::Found(rows.get(key.as_slice()).cloned()))
+    let Some(rows) = rows.get(key.as_slice()).cloned() else { return Ok(Begun::Found(None)) };
+    let around = match divided.around.is_empty() {
+        true => None,
+        false => match ask_tests(plan, divided.around.iter().copied(), context, &[])?.0 {
+            // Something that it compares with is NULL: it is true of no row.
+            None => return Ok(Begun::Found(None)),
+            around => around,
+        },
+    };
+    let found = FoundRows { rows, at: 0, around, columns: divided.columns(plan), given: plan.columns.len() };
+    Ok(Begun::Found(Some(Box::new(found))))
 }
 
 /// A scan that was watched has come to its end.
@@ -142,12 +203,12 @@ pub(super) fn read_all(plan: &Arc<ScanPlan>, context: &Context<'_>) {
 }
 
 /// All rows by the values of the columns of some tests. `None` when there is no memory for them.
-fn gather(plan: &ScanPlan, by: &[&Test], others: &[&Test], context: &Context<'_>) -> SqlResult<Option<Arc<RowsByKey>>> {
+fn gather(plan: &ScanPlan, divided: &Divided<'_>, context: &Context<'_>) -> SqlResult<Option<Arc<RowsByKey>>> {
     let execution = context.execution;
-    let (asked, parts) = ask_tests(plan, others.iter().copied(), context, &[])?;
-    let mut columns = plan.columns.clone();
-    columns.extend(by.iter().map(|test| test.column));
-    let own = plan.columns.len();
+    let (asked, parts) = ask_tests(plan, divided.once.iter().copied(), context, &[])?;
+    let mut columns = divided.columns(plan);
+    let own = columns.len();
+    columns.extend(divided.by.iter().map(|test| test.column));
     let mut gathered: HashMap<Box<[u8]>, Vec<Tuple>> = HashMap::new();
     let (mut taken, mut key) = (0, Vec::new());
     for part in parts {

@@ -5,11 +5,13 @@
 //!
 //! What no division makes small enough, as it has one key or none, is joined in chunks: as much of the second side as fits, with all rows of the first side; then the next.
 //!
+//! In a subquery that needs the row around it, a second side that does not is kept for all such rows (`repeated`).
+//!
 //! Invariant: a row of the first side goes to the next chunk with a mark that says whether it has had a partner, or not at all when that is all that counts.
 
 use super::look_up::with_nulls;
 use super::spill::{Partitions, RowWriter, Rows, Share};
-use super::{Context, Operator, Tuple, bytes_of, encode_key, given, open};
+use super::{Context, Operator, Tuple, bytes_of, encode_key, given, open, repeated};
 use crate::SqlResult;
 use crate::expression::Expr;
 use crate::plan::{HashPlan, JoinKind};
@@ -37,20 +39,42 @@ fn key_of(exprs: &[Expr], context: &Context<'_>, row: &[Value], key: &mut Vec<u8
 /// No row behind the last one of a chain.
 const END: u32 = u32::MAX;
 
+/// The second side, in memory.
+#[derive(Default)]
+pub(super) struct Built {
+    rows: Vec<Tuple>,
+    /// For each row, the next one with its key, or [`END`].
+    next_equal: Vec<u32>,
+    /// For each key without a NULL, the first and the last row.
+    chains: HashMap<Box<[u8]>, (u32, u32)>,
+    /// It has a row, here or in another part.
+    has_rows: bool,
+    /// A row has NULL as its key.
+    has_null: bool,
+}
+
+impl Built {
+    fn add(&mut self, row: Tuple, key: Option<&[u8]>) -> SqlResult<()> {
+        let too_many = || crate::SqlError::new("54000", "a join of more than 4 billion rows");
+        let number = u32::try_from(self.rows.len()).ok().filter(|number| *number != END).ok_or_else(too_many)?;
+        self.rows.push(row);
+        self.next_equal.push(END);
+        if let Some(key) = key {
+            match self.chains.get_mut(key) {
+                Some((_, last)) => self.next_equal[std::mem::replace(last, number) as usize] = number,
+                None => _ = self.chains.insert(key.into(), (number, number)),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Rows whose keys are equal; where there are no keys, those of all rows are.
 pub(crate) struct Hash {
     plan: Arc<HashPlan>,
     first: Box<dyn Operator>,
-    second: Vec<Tuple>,
-    /// For each row of the second side, the next one with its key, or [`END`].
-    next_equal: Vec<u32>,
-    /// For each key without a NULL, the first and the last row of the second side.
-    chains: HashMap<Box<[u8]>, (u32, u32)>,
+    second: Arc<Built>,
     share: Share,
-    /// The second side has a row, here or in another part.
-    has_second: bool,
-    /// A row of the second side has NULL as its key.
-    has_null: bool,
     /// Of a full join: rows of the second side that have had a partner.
     had_partner: Vec<bool>,
     /// The row of the first side, its next partner or [`END`], and whether it has had one.
@@ -71,12 +95,8 @@ impl Hash {
         let mut hash = Hash {
             plan: Arc::clone(plan),
             first: open(&plan.first, context)?,
-            second: Vec::new(),
-            next_equal: Vec::new(),
-            chains: HashMap::new(),
+            second: Arc::default(),
             share: Share::default(),
-            has_second: false,
-            has_null: false,
             had_partner: Vec::new(),
             now: None,
             key: Vec::new(),
@@ -85,7 +105,23 @@ impl Hash {
             chunks: None,
             has_marks: false,
         };
+        // In a subquery of the row the other side may be the same for all rows.
+        let (built, is_kept) = match context.outer.is_empty() || plan.kind == JoinKind::Full {
+            true => (None, false),
+            false => repeated::built(plan, context),
+        };
+        if let Some(built) = built {
+            hash.second = built;
+            return Ok(hash);
+        }
         hash.build(open(&plan.second, context)?, 0, context)?;
+        if is_kept && hash.parts.is_empty() && hash.chunks.is_none() {
+            let bytes = hash.share.taken();
+            hash.share.give_all_back(&context.execution.budget);
+            if !repeated::keep_built(plan, context, &hash.second, bytes) {
+                hash.share.force(&context.execution.budget, bytes);
+            }
+        }
         Ok(hash)
     }
 
@@ -93,12 +129,13 @@ impl Hash {
     fn build(&mut self, mut second: Box<dyn Operator>, level: u32, context: &Context<'_>) -> SqlResult<()> {
         let (plan, execution) = (Arc::clone(&self.plan), context.execution);
         let (mut divided, mut rest): (Option<Partitions>, Option<RowWriter>) = (None, None);
+        let mut built = Built { has_rows: self.second.has_rows, has_null: self.second.has_null, ..Built::default() };
         while let Some(row) = second.next(context)? {
             execution.look()?;
             let is_key = key_of(&plan.second_keys, context, &row, &mut self.key)?;
-            self.has_second = true;
+            built.has_rows = true;
             if !is_key {
-                self.has_null = true;
+                built.has_null = true;
                 if plan.kind != JoinKind::Full {
                     continue;
                 }
@@ -110,19 +147,21 @@ impl Hash {
             } else if let Some(rest) = &mut rest {
                 rest.push(execution, &row)?;
             } else if self.share.take(&execution.budget, bytes_of(&row) + self.key.len() + 48) {
-                self.keep(row, is_key)?;
+                built.add(row, is_key.then_some(&self.key))?;
             } else if plan.second_keys.is_empty() || level >= LEVELS_MAX {
                 rest.insert(RowWriter::new(execution)).push(execution, &row)?;
             } else {
-                let divided = divided.insert(self.divide(level, context)?);
+                let divided = divided.insert(self.divide(std::mem::take(&mut built.rows), level, context)?);
+                (built.next_equal, built.chains) = (Vec::new(), HashMap::new());
                 key_of(&plan.second_keys, context, &row, &mut self.key)?;
                 divided.push(execution, &self.key, &row)?;
             }
         }
         drop(second);
+        self.second = Arc::new(built);
         let Some(seconds) = divided else {
             if plan.kind == JoinKind::Full {
-                self.had_partner = vec![false; self.second.len()];
+                self.had_partner = vec![false; self.second.rows.len()];
             }
             if let Some(rest) = rest {
                 self.chunks = Some((rest.finish(execution)?, RowWriter::new(execution)));
@@ -142,25 +181,10 @@ impl Hash {
         Ok(())
     }
 
-    /// Adds a row to the second side.
-    fn keep(&mut self, row: Tuple, is_key: bool) -> SqlResult<()> {
-        let too_many = || crate::SqlError::new("54000", "a join of more than 4 billion rows");
-        let number = u32::try_from(self.second.len()).ok().filter(|number| *number != END).ok_or_else(too_many)?;
-        self.second.push(row);
-        self.next_equal.push(END);
-        if is_key {
-            match self.chains.get_mut(self.key.as_slice()) {
-                Some((_, last)) => self.next_equal[std::mem::replace(last, number) as usize] = number,
-                None => _ = self.chains.insert(self.key.as_slice().into(), (number, number)),
-            }
-        }
-        Ok(())
-    }
-
     /// Puts the rows of the second side into parts.
-    fn divide(&mut self, level: u32, context: &Context<'_>) -> SqlResult<Partitions> {
+    fn divide(&mut self, rows: Vec<Tuple>, level: u32, context: &Context<'_>) -> SqlResult<Partitions> {
         let mut divided = Partitions::new(context.execution, level);
-        for row in std::mem::take(&mut self.second) {
+        for row in rows {
             context.execution.look()?;
             key_of(&self.plan.second_keys, context, &row, &mut self.key)?;
             divided.push(context.execution, &self.key, &row)?;
@@ -171,7 +195,8 @@ impl Hash {
 
     /// Nothing of the second side is in memory any more.
     fn forget(&mut self, context: &Context<'_>) {
-        (self.second, self.next_equal, self.chains, self.had_partner) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
+        let Built { has_rows, has_null, .. } = *self.second;
+        (self.second, self.had_partner) = (Arc::new(Built { has_rows, has_null, ..Built::default() }), Vec::new());
         self.share.give_all_back(&context.execution.budget);
     }
 
@@ -196,17 +221,17 @@ impl Hash {
     /// The first row that may be a partner of a row, or [`END`].
     fn first_partner(&mut self, context: &Context<'_>, row: &[Value]) -> SqlResult<u32> {
         let is_key = key_of(&self.plan.first_keys, context, row, &mut self.key)?;
-        let chain = is_key.then(|| self.chains.get(self.key.as_slice())).flatten();
+        let chain = is_key.then(|| self.second.chains.get(self.key.as_slice())).flatten();
         Ok(chain.map_or(END, |(first, _)| *first))
     }
 
     fn next_left_over(&mut self) -> Option<Tuple> {
         let at = self.left_over.as_mut()?;
-        while *at < self.second.len() {
+        while *at < self.second.rows.len() {
             *at += 1;
             if !self.had_partner[*at - 1] {
                 let mut row: Tuple = std::iter::repeat_n(Value::Null, self.plan.widths.0).collect();
-                row.append(&mut self.second[*at - 1]);
+                row.extend_from_slice(&self.second.rows[*at - 1]);
                 return Some(row);
             }
         }
@@ -215,11 +240,11 @@ impl Hash {
 
     /// NOT IN: is a row without an equal one still none that comes, because of a NULL?
     fn is_unknown(&self, context: &Context<'_>, row: &[Value]) -> SqlResult<bool> {
-        if !self.plan.nulls_match || !self.has_second {
+        if !self.plan.nulls_match || !self.second.has_rows {
             return Ok(false);
         }
         let mut key = Vec::new();
-        Ok(self.has_null || !key_of(&self.plan.first_keys, context, row, &mut key)?)
+        Ok(self.second.has_null || !key_of(&self.plan.first_keys, context, row, &mut key)?)
     }
 }
 
@@ -263,12 +288,12 @@ impl Operator for Hash {
                 }
             }
             let number = *partner as usize;
-            *partner = self.next_equal[number];
+            *partner = self.second.next_equal[number];
             let is_one_side = matches!(plan.kind, JoinKind::Semi | JoinKind::Anti);
             if !is_one_side || plan.condition.is_some() {
                 both.clear();
                 both.extend(row.iter().cloned());
-                both.extend(self.second[number].iter().cloned());
+                both.extend(self.second.rows[number].iter().cloned());
                 if let Some(condition) = &plan.condition
                     && !context.is_true(condition, both)?
                 {

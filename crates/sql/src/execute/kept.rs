@@ -28,10 +28,14 @@ pub(super) struct Again {
 }
 
 impl Again {
+    pub(super) fn of(rows: Arc<Vec<Tuple>>) -> Again {
+        Again { rows, at: 0 }
+    }
+
     pub(super) fn open(number: usize, context: &Context<'_>) -> SqlResult<Again> {
         let rows = context.execution.kept.0.borrow().get(&number).cloned();
         let rows = rows.ok_or_else(|| SqlError::new("XX000", "rows of WITH are read before they are there"))?;
-        Ok(Again { rows, at: 0 })
+        Ok(Again::of(rows))
     }
 }
 

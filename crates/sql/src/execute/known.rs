@@ -1,5 +1,8 @@
 //! Subqueries of expressions: those that need nothing of the row are run once, and what came is kept.
 //!
+//!
+//! Of one that needs the row around it the values for the last row are kept: the next row is often the same to it, where it needs one that is further out.
+//!
 //! Invariants:
 //! - what is kept is charged to the statement, which keeps it until it ends;
 //! - who asks whether a value is among the rows looks in a set of keys: that costs the same however many rows there are.
@@ -19,6 +22,7 @@ use std::sync::Arc;
 pub(super) struct Known {
     values: RefCell<HashMap<usize, Arc<[Value]>>>,
     keys: RefCell<HashMap<usize, Arc<Keys>>>,
+    last: RefCell<HashMap<usize, Last>>,
     /// Of all of it.
     bytes: Cell<usize>,
 }
@@ -31,6 +35,22 @@ impl Known {
     pub(super) fn charge(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes);
     }
+}
+
+/// So many bytes of values are kept for the last row, and charged for it.
+const LAST_BYTES_MAX: usize = 128 << 10;
+/// After so many rows that are different each time no more are kept.
+const MISSES_MAX: u32 = 64;
+
+/// The first values of the rows of a subquery for the last row around it.
+enum Last {
+    Values {
+        outer: Vec<Value>,
+        values: Arc<[Value]>,
+        misses: u32,
+    },
+    /// They are not kept.
+    Never,
 }
 
 /// Rows as a set: equal ones have equal keys.
@@ -123,7 +143,7 @@ impl Execution {
     /// Shows the first value of each row of a subquery.
     pub(super) fn visit_rows(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
         if !outer.is_empty() {
-            return self.visit_opened(number, outer, &mut |row| visit(first_of(row)));
+            return self.visit_for_row(number, outer, visit);
         }
         let known = self.known.values.borrow().get(&number).cloned();
         let known = match known {
@@ -144,7 +164,66 @@ impl Execution {
                 values
             }
         };
-        for value in known.iter() {
+        self.visit_values(&known, visit)
+    }
+
+    /// The same of one that needs the row around it.
+    fn visit_for_row(&self, number: usize, outer: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        // Whoever is shown a value may run other subqueries: nothing is borrowed then.
+        let (same, misses) = match self.known.last.borrow_mut().get_mut(&number) {
+            None => (None, Some(0)),
+            Some(Last::Never) => (None, None),
+            Some(Last::Values { outer: last, values, misses }) if last.as_slice() == outer => {
+                *misses = 0;
+                (Some(Arc::clone(values)), None)
+            }
+            Some(Last::Values { misses, .. }) => (None, Some(*misses + 1)),
+        };
+        if let Some(values) = same {
+            return self.visit_values(&values, visit);
+        }
+        let plan = &self.subplans[number];
+        // What is equal may look different, as 0 and -0 do.
+        let is_plain = |value: &Value| !matches!(value, Value::Real(_) | Value::Double(_) | Value::Interval(_));
+        let misses = misses.filter(|misses| *misses < MISSES_MAX && outer.iter().all(is_plain) && self.may_keep_last(number));
+        let Some(misses) = misses else {
+            self.known.last.borrow_mut().insert(number, Last::Never);
+            return self.visit_opened(number, outer, &mut |row| visit(first_of(row)));
+        };
+        let (mut values, mut bytes, mut is_all) = (Vec::new(), 0, true);
+        self.visit_opened(number, outer, &mut |row| {
+            let value = first_of(row);
+            bytes += bytes_of(std::slice::from_ref(&value));
+            is_all &= bytes <= LAST_BYTES_MAX;
+            if is_all {
+                values.push(value.clone());
+            }
+            let goes_on = visit(value)?;
+            is_all &= goes_on || plan.gives_one_row();
+            Ok(goes_on)
+        })?;
+        let last = match is_all {
+            true => Last::Values { outer: outer.to_vec(), values: values.into(), misses },
+            false => Last::Values { outer: Vec::new(), values: Arc::default(), misses },
+        };
+        self.known.last.borrow_mut().insert(number, last);
+        Ok(())
+    }
+
+    /// May the values of a subquery for the last row be kept? They are charged as if they were many.
+    fn may_keep_last(&self, number: usize) -> bool {
+        if self.known.last.borrow().contains_key(&number) {
+            return true;
+        }
+        let may = !self.subplans[number].is_volatile(&self.subplans) && self.budget.take(LAST_BYTES_MAX).is_ok();
+        if may {
+            self.known.charge(LAST_BYTES_MAX);
+        }
+        may
+    }
+
+    fn visit_values(&self, values: &[Value], visit: &mut dyn FnMut(Value) -> SqlResult<bool>) -> SqlResult<()> {
+        for value in values {
             self.look()?;
             if !visit(value.clone())? {
                 break;

@@ -37,6 +37,7 @@ pub(crate) mod merge;
 mod observed;
 mod order;
 mod recursive;
+mod repeated;
 mod running;
 mod scan;
 mod set;
@@ -116,6 +117,7 @@ pub(crate) struct Execution {
     known: Known,
     gathered: gathered::GatheredRows,
     kept: kept::KeptRows,
+    repeated: repeated::Repeated,
     steps: recursive::Steps,
     looks: Cell<u32>,
     /// Of EXPLAIN ANALYZE.
@@ -191,6 +193,7 @@ impl Execution {
             known,
             gathered: gathered::GatheredRows::default(),
             kept: kept::KeptRows::default(),
+            repeated: repeated::Repeated::default(),
             steps,
             looks,
             observed: None,
@@ -311,6 +314,18 @@ fn open_node(plan: &Plan, context: &Context<'_>) -> SqlResult<Box<dyn Operator>>
         && let Some(batches) = crate::analytics::open(plan, context)?
     {
         return Ok(batches);
+    }
+    if !context.outer.is_empty() {
+        // Within a subquery that needs the row around it.
+        match plan {
+            Plan::Aggregate(own) => {
+                return repeated::open_rows(plan, Arc::as_ptr(own).addr(), context, || aggregate::open_aggregate(own, context));
+            }
+            Plan::Sort(own) => {
+                return repeated::open_rows(plan, Arc::as_ptr(own).addr(), context, || boxed(|| order::Sort::open(own, context)));
+            }
+            _ => {}
+        }
     }
     match plan {
         Plan::Values(rows) => boxed(|| Ok(Rows { rows: Arc::clone(rows), at: 0 })),

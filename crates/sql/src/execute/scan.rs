@@ -36,8 +36,8 @@ enum RowsOf {
     None,
     /// At most one, which was found.
     One(Option<Tuple>),
-    /// Of those that were gathered; row `at` is the next one.
-    Gathered(FoundRows),
+    /// Those that were gathered.
+    Gathered(Box<FoundRows>),
     /// Column by column; row `at` of the batch is the next one.
     Batches {
         scan: Box<pagefold_engine::database::Scan>,

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 /// A row by an index costs as much as so many rows of a scan by pages.
 const ROW_BY_INDEX: f64 = 8.0;
+/// Or as so many pairs of rows that are put together and asked.
+pub(super) const ROW_BY_INDEX_OF_PAIRS: f64 = 2.5;
 
 /// An OR of more alternatives is asked of all rows: so many ranges of an index are looked at, at most.
 const KEYS_MAX: usize = 1_024;
@@ -54,6 +56,16 @@ pub(crate) enum TestKind {
 }
 
 impl Test {
+    /// What the column is compared with.
+    pub(crate) fn values(&self) -> Vec<&Expr> {
+        match &self.kind {
+            TestKind::Compare { value, .. } => vec![value],
+            TestKind::In { values, .. } => values.iter().collect(),
+            TestKind::Like { pattern, .. } => vec![pattern],
+            TestKind::Null { .. } | TestKind::Truth { .. } => Vec::new(),
+        }
+    }
+
     fn is_equality(&self) -> bool {
         matches!(self.kind, TestKind::Compare { comparison: Comparison::Equal, .. })
     }
@@ -76,6 +88,8 @@ pub(crate) struct Wanted<'w> {
     pub(crate) order: &'w [(usize, bool)],
     /// Few of the rows in this order will do.
     pub(crate) few: bool,
+    /// They are wanted for each row of others, with all of whose rows they would be paired else.
+    pub(crate) pairs: bool,
 }
 
 /// A scan, before its expressions are placed.
@@ -125,7 +139,8 @@ pub(crate) fn choose(wanted: &Wanted<'_>) -> Chosen {
                 } else {
                     all * found.part
                 };
-                let each = if found.keys_only { 0.8 } else { ROW_BY_INDEX };
+                let by_index = if wanted.pairs { ROW_BY_INDEX_OF_PAIRS } else { ROW_BY_INDEX };
+                let each = if found.keys_only { 0.8 } else { by_index };
                 looked_at * each + if found.is_ordered { 0.0 } else { sort_cost(rows) }
             }
         };

@@ -8,7 +8,7 @@
 //! Invariant: a condition is asked as soon as all its relations are there; those with subqueries last. Conditions on the side of an outer join that may be NULL
 //! are never asked below it.
 
-use super::access::{Chosen, Wanted, choose, needs_row};
+use super::access::{Chosen, ROW_BY_INDEX_OF_PAIRS, Wanted, choose, needs_row};
 use super::{Access, FilterPlan, HashPlan, JoinKind, LateralPlan, LookUpPlan, Plan, together};
 use crate::bind::{From, Relation, Source};
 use crate::catalog::TableRef;
@@ -20,6 +20,9 @@ use std::sync::Arc;
 const RELATIONS_MAX: usize = 64;
 /// A row that is looked up costs as much as so many that are read and hashed.
 const LOOK_UP: f64 = 6.0;
+
+/// The side of a join that needs nothing of the row around its subquery is kept in memory, though it may be the larger one, up to so many rows.
+const KEPT_ROWS_MAX: f64 = 200_000.0;
 
 /// A set of relations, by number.
 type Set = u64;
@@ -125,6 +128,7 @@ impl Joining<'_> {
             Item::Relation(relation) => self.estimate(*relation, conditions),
         };
         let first = least(&waiting, estimate);
+        let first = self.first_of_two(&waiting, first, conditions).unwrap_or(first);
         let mut joined = match waiting.swap_remove(first) {
             Item::Joined(joined) => joined,
             Item::Relation(relation) if self.needs_before(relation) != 0 => return Err(no_lateral()),
@@ -164,6 +168,23 @@ impl Joining<'_> {
             self.ask(&mut joined, conditions);
         }
         Ok(joined)
+    }
+
+    /// Of two tables without an equality between them, the one for whose rows an index finds those of the other, if there is one; `first`: where it is the same.
+    fn first_of_two(&self, waiting: &[Item], first: usize, conditions: &[Condition]) -> Option<usize> {
+        let [Item::Relation(a), Item::Relation(b)] = *waiting else { return None };
+        if conditions.iter().any(|condition| hash_keys(&condition.expr, 1 << a, 1 << b).is_some()) {
+            return None;
+        }
+        [first, 1 - first].into_iter().find(|at| {
+            let (outer, inner) = if *at == 0 { (a, b) } else { (b, a) };
+            let (Source::Table(_), Source::Table(table)) = (&self.relations[outer].source, &self.relations[inner].source) else {
+                return false;
+            };
+            let mut own = conditions.to_vec();
+            let joined = self.relation(outer, &mut own, false);
+            self.look_up(&joined, inner, table, &own).is_some()
+        })
     }
 
     /// One side of an outer join, of which all conditions are asked before the join is made.
@@ -222,6 +243,7 @@ impl Joining<'_> {
             relations: self.relations,
             order: if ordered { self.order } else { &[] },
             few: self.few,
+            pairs: false,
         }
     }
 
@@ -318,22 +340,22 @@ impl Joining<'_> {
         table: &'w Arc<TableRef>,
         conditions: &[Condition],
     ) -> Option<(Wanted<'w>, Chosen)> {
-        let wanted = self.wanted(relation, table, conditions, joined.set, false);
+        // Where nothing is equal on both sides, all pairs would be looked at instead.
+        let own: Set = 1 << relation;
+        let pairs = !conditions.iter().any(|condition| hash_keys(&condition.expr, joined.set, own).is_some());
+        let wanted = Wanted { pairs, ..self.wanted(relation, table, conditions, joined.set, false) };
         let chosen = choose(&wanted);
         if chosen.access == Access::Pages {
             return None;
         }
-        let by_tests_of_others = chosen.tests.iter().any(|test| match &test.kind {
-            super::access::TestKind::Compare { value, .. } => needs(value) & joined.set != 0,
-            super::access::TestKind::In { values, .. } => values.iter().any(|value| needs(value) & joined.set != 0),
-            _ => false,
-        });
+        let by_tests_of_others = chosen.tests.iter().any(|test| test.values().into_iter().any(|value| needs(value) & joined.set != 0));
         let each = match chosen.access {
             Access::Unique { .. } => 1.0,
             _ => chosen.looked_at,
         };
         let alone = self.choose(relation, table, conditions, 0, false);
-        (by_tests_of_others && joined.rows * each.max(1.0) * LOOK_UP < alone.looked_at + joined.rows).then_some((wanted, chosen))
+        let (cost, others) = if pairs { (ROW_BY_INDEX_OF_PAIRS, joined.rows * alone.rows) } else { (LOOK_UP, joined.rows) };
+        (by_tests_of_others && joined.rows * each.max(1.0) * cost < alone.looked_at + others).then_some((wanted, chosen))
     }
 
     fn looked_up(&self, kind: JoinKind, joined: Joined, relation: usize, wanted: &Wanted<'_>, chosen: Chosen, on: Vec<Expr>) -> Joined {
@@ -364,23 +386,20 @@ impl Joining<'_> {
                     && condition.needs & second.set != 0
             }));
         }
-        // The larger side is not kept in memory, where it does not matter which is which.
-        let (first, second) = if kind == JoinKind::Inner && second.rows > first.rows { (second, first) } else { (first, second) };
+        // The larger side is not kept in memory, where it does not matter which is which. Of a subquery of the row, one side alone may need the row: then the other one is, for all rows around.
+        let swaps = kind == JoinKind::Inner
+            && match (first.plan.is_constant(), second.plan.is_constant()) {
+                (true, false) if first.rows <= KEPT_ROWS_MAX => true,
+                (false, true) if second.rows <= KEPT_ROWS_MAX => false,
+                _ => second.rows > first.rows,
+            };
+        let (first, second) = if swaps { (second, first) } else { (first, second) };
         let (mut first_keys, mut second_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for condition in asked {
-            if let Expr::Compare { comparison: Comparison::Equal, left, right } = &condition.expr {
-                let (of_left, of_right) = (needs(left), needs(right));
-                let within = |needs: Set, set: Set| needs != 0 && needs & !set == 0;
-                if within(of_left, first.set) && within(of_right, second.set) {
-                    first_keys.push(placed(left, &first.layout));
-                    second_keys.push(placed(right, &second.layout));
-                    continue;
-                }
-                if within(of_right, first.set) && within(of_left, second.set) {
-                    first_keys.push(placed(right, &first.layout));
-                    second_keys.push(placed(left, &second.layout));
-                    continue;
-                }
+            if let Some((of_first, of_second)) = hash_keys(&condition.expr, first.set, second.set) {
+                first_keys.push(placed(of_first, &first.layout));
+                second_keys.push(placed(of_second, &second.layout));
+                continue;
             }
             rest.push(condition.expr);
         }
@@ -448,6 +467,17 @@ impl Joining<'_> {
         let second = self.side(right, second_conditions)?;
         Ok(self.hash(kind, first, second, on, conditions))
     }
+}
+
+/// What has to be equal on both sides of a join, if that is what the condition says.
+fn hash_keys(condition: &Expr, first: Set, second: Set) -> Option<(&Expr, &Expr)> {
+    let Expr::Compare { comparison: Comparison::Equal, left, right } = condition else { return None };
+    let (of_left, of_right) = (needs(left), needs(right));
+    let within = |needs: Set, set: Set| needs != 0 && needs & !set == 0;
+    if within(of_left, first) && within(of_right, second) {
+        return Some((left, right));
+    }
+    (within(of_right, first) && within(of_left, second)).then_some((right, left))
 }
 
 fn no_lateral() -> SqlError {

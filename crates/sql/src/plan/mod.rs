@@ -4,6 +4,7 @@
 //! * `window`: calls of window functions
 //! * `join`: in which order relations are joined, and how
 //! * `access`: how the rows of one table are come by: which conditions the engine answers, by which index
+//! * `constant`: which plans give the same rows each time
 //! * `push`: conditions of a query that go into the queries it selects from
 //! * `explain`: plans as text
 //!
@@ -13,6 +14,7 @@
 //! - estimates decide how fast a plan is, never what it gives.
 
 pub(crate) mod access;
+mod constant;
 mod explain;
 mod join;
 mod push;

@@ -14,7 +14,7 @@ use super::{
     Access, AggregatePlan, CutPlan, HashPlan, JoinKind, LateralPlan, LookUpPlan, Plan, ProjectPlan, ScanPlan, SetPlan, SortPlan,
     WindowPlan, WithinPlan,
 };
-use crate::expression::Expr;
+use crate::expression::{Comparison, Expr};
 use std::sync::Arc;
 
 /// Stands for the one table of a scan.
@@ -56,7 +56,10 @@ impl Plan {
             // Without keys there is a row even of no rows.
             Plan::Aggregate(aggregate) if !aggregate.keys.is_empty() && aggregate.totals.is_empty() => {
                 let keys = &aggregate.keys;
-                let (below, above) = split(conditions, |slot| keys.get(slot).is_some_and(can_move));
+                let (below, mut above) = split(conditions, |slot| keys.get(slot).is_some_and(can_move));
+                // Groups that need nothing of the row around are made once for all rows around.
+                let (around, below): (Vec<Expr>, Vec<Expr>) = below.into_iter().partition(asks_of_others_around);
+                above.extend(around);
                 let below = below.into_iter().map(|condition| in_terms_of(condition, keys)).collect();
                 let (input, aggregates) = (aggregate.input.clone().pushed(below), aggregate.aggregates.clone());
                 Plan::Aggregate(Arc::new(AggregatePlan { input, keys: keys.clone(), aggregates, totals: Vec::new() })).filtered(above)
@@ -105,6 +108,12 @@ impl Plan {
 /// Can it be asked elsewhere? Not what is another value each time, and not what asks a subquery for each row.
 fn can_move(expr: &Expr) -> bool {
     !expr.any(|part| part.is_volatile() || needs_row(part))
+}
+
+/// Does it compare with the row around otherwise than by an equality, which leaves few rows to be found?
+fn asks_of_others_around(condition: &Expr) -> bool {
+    let is_equality = matches!(condition, Expr::Compare { comparison: Comparison::Equal, .. });
+    !is_equality && condition.any(|part| matches!(part, Expr::Outer(_)))
 }
 
 /// Has it a value whatever the row is?
@@ -159,6 +168,7 @@ fn asking_table(scan: &ScanPlan, conditions: Vec<Expr>) -> ScanPlan {
         relations: &[],
         order: &[],
         few: false,
+        pairs: false,
     };
     let mut asking = choose(&wanted).scan(&wanted, &mut |_| {}, &mut |expr| place(expr, &layout));
     if scan.access != Access::Pages {

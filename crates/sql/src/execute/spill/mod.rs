@@ -129,6 +129,11 @@ impl Share {
         true
     }
 
+    /// Bytes that it keeps.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// Charges what it has to keep in any case.
     pub(crate) fn force(&mut self, budget: &Budget, bytes: usize) {
         budget.share(bytes);
