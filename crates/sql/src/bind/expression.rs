@@ -220,7 +220,18 @@ impl Binder<'_> {
             return if negated { make::not(any, params) } else { Ok(any) };
         }
         let of = self.bound_expression(of, depth)?;
-        let list = list.iter().map(|value| self.bound_expression(value, depth)).collect::<SqlResult<Vec<_>>>()?;
+        let mut list = list.iter().map(|value| self.bound_expression(value, depth)).collect::<SqlResult<Vec<_>>>()?;
+        // Values without a column, if they are several, have one type with what is looked for, and that of REAL and exact numbers is REAL. All else is compared as by `=`.
+        let is_alone = |value: &Typed| !value.expr.any(|part| matches!(part, Expr::Column { .. }));
+        let becomes_real = |value: &Typed| {
+            use DataType::{BigInt, Decimal, Integer, Real, SmallInt};
+            matches!(value.data_type, None | Some(SmallInt | Integer | BigInt | Decimal { .. } | Real))
+        };
+        let alone = || list.iter().filter(|value| is_alone(value));
+        if of.data_type == Some(DataType::Real) && alone().count() > 1 && alone().all(becomes_real) {
+            let cast = |value: Typed| if is_alone(&value) { make::cast(value, DataType::Real, params) } else { Ok(value) };
+            list = list.into_iter().map(cast).collect::<SqlResult<_>>()?;
+        }
         make::in_list(of, list, negated, params)
     }
 

@@ -89,6 +89,7 @@ impl Binder<'_> {
             .clauses
             .iter()
             .any(|clause| matches!(clause.clause_kind, MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget));
+        refuse_unreachable(&merge.clauses)?;
         self.factor(&merge.source)?;
         if self.scope().relations.len() != 2 {
             return Err(SqlError::unsupported("a join as the source of MERGE").with_hint("Write it as a query: USING (SELECT ...) AS s."));
@@ -160,11 +161,7 @@ impl Binder<'_> {
     }
 
     fn merge_clause(&mut self, target: &Target, clause: &ast::MergeClause) -> SqlResult<MergeClause> {
-        let when = match clause.clause_kind {
-            MergeClauseKind::Matched => When::Matched,
-            MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => When::NotMatched,
-            MergeClauseKind::NotMatchedBySource => When::NotMatchedBySource,
-        };
+        let when = when_of(clause);
         // Of a side that has no row nothing can be named.
         let hidden = match when {
             When::Matched => None,
@@ -248,6 +245,25 @@ fn stands_for(action: &ast::MergeAction, name: &str) -> bool {
         },
         ast::MergeAction::Delete { .. } => false,
     }
+}
+
+fn when_of(clause: &ast::MergeClause) -> When {
+    match clause.clause_kind {
+        MergeClauseKind::Matched => When::Matched,
+        MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => When::NotMatched,
+        MergeClauseKind::NotMatchedBySource => When::NotMatchedBySource,
+    }
+}
+
+/// Refuses a clause behind one without a condition, which takes all rows of its kind.
+fn refuse_unreachable(clauses: &[ast::MergeClause]) -> SqlResult<()> {
+    for (at, clause) in clauses.iter().enumerate() {
+        let takes_all = |before: &ast::MergeClause| before.predicate.is_none() && when_of(before) == when_of(clause);
+        if clauses[..at].iter().any(takes_all) {
+            return Err(SqlError::syntax("unreachable WHEN clause specified after unconditional WHEN clause"));
+        }
+    }
+    Ok(())
 }
 
 /// What the clauses may do with rows of the table.

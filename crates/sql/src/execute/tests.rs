@@ -6,6 +6,7 @@ use crate::plan::ScanPlan;
 use crate::plan::access::{Test, TestKind};
 use crate::{SqlError, SqlResult};
 use pagefold_types::{Condition, DataType, Operand, Predicate, Value, column, not};
+use std::cmp::Ordering;
 
 /// The tests of a scan as a condition, `None` where there are no tests; and the parts of the table that may have rows for which it is true: none when something is compared with NULL. `row`: the one
 /// before, in a join.
@@ -72,7 +73,14 @@ fn condition(plan: &ScanPlan, test: &Test, context: &Context<'_>, row: &[Value])
         TestKind::In { values, data_type, negated } => {
             let mut operands = Vec::with_capacity(values.len());
             for value in values {
-                operands.push(Operand::of(context.evaluate(value, row)?.as_ref(), data_type));
+                let value = context.evaluate(value, row)?;
+                // What no value of the column can be is none of them.
+                if beyond(&value, &own.data_type).is_none() {
+                    operands.push(Operand::of(value.as_ref(), data_type));
+                }
+            }
+            if operands.is_empty() && !values.is_empty() {
+                return Ok(negated.then(|| name().is_not_null()));
             }
             let among = name().in_list(operands);
             if *negated { not(among) } else { among }
@@ -106,8 +114,22 @@ enum Asked {
     Never,
 }
 
+/// Is a value beyond all numbers that the column can have, and on which side? NaN is above all.
+fn beyond(value: &Value, column: &DataType) -> Option<Ordering> {
+    let number = match value {
+        Value::Double(number) => *number,
+        Value::Real(number) => f64::from(*number),
+        _ => return None,
+    };
+    let is_exact = matches!(column, DataType::SmallInt | DataType::Integer | DataType::BigInt | DataType::Decimal { .. });
+    (is_exact && !number.is_finite()).then_some(if number == f64::NEG_INFINITY { Ordering::Less } else { Ordering::Greater })
+}
+
 /// A comparison with a value of a wider type, as one with a value of the column's.
 fn as_column(comparison: Comparison, value: &Value, data_type: &DataType, column: &DataType) -> Asked {
+    if let Some(side) = beyond(value, column) {
+        return if comparison.holds(side.reverse()) { Asked::Always } else { Asked::Never };
+    }
     // The greatest value of the column's type that is not greater, and whether it is the same.
     let (below, is_same) = match (column, data_type, value) {
         (DataType::Date, DataType::Timestamp { unit, .. }, Value::Int(moment)) => {

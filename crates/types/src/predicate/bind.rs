@@ -97,6 +97,12 @@ impl Binder<'_> {
             (_, text) => crate::text::parse(text, &read_as),
         };
         let value = read.or_else(|e| error(placed, format!("column \"{name}\": {e}")))?;
+        // No value of the column is between the characters that it has room for and all of them.
+        if let (Value::Text(text), DataType::Varchar(Some(n))) = (&value, data_type)
+            && let Some((end, _)) = text.char_indices().nth(n as usize)
+        {
+            return Ok(Place::Behind(Value::Text(text[..end].to_owned())));
+        }
         Ok(Place::Exact(match (value, data_type) {
             (Value::Text(text), DataType::Char(n)) => {
                 // Blanks at the end do not count.
