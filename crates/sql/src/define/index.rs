@@ -60,6 +60,7 @@ impl Defining<'_> {
             }
             return Err(SqlError::new("42P07", format!("relation \"{name}\" already exists")));
         }
+        self.refuse_taken(&name)?;
         let attributes = IndexAttributes::new(name.clone(), columns, create.unique).with_format(IndexFormat::Prefix, PAGE_BYTES);
         let attributes = options::of_index(attributes, &options::index_pairs(&create.with)?, "")?;
         attributes.check(&table.schema)?;

@@ -334,6 +334,11 @@ fn refuse_other_columns(whole: &TableRef, table: &TableRef) -> SqlResult<()> {
             return Err(SqlError::types(format!("column \"{}\" in child table must be marked NOT NULL", column.name)));
         }
     }
+    if whole.visible != table.visible {
+        let what = if whole.visible.contains(&false) { &whole.name } else { &table.name };
+        let error = SqlError::types(format!("a column of \"{what}\" was dropped: \"{}\" has not the same places in its rows", table.name));
+        return Err(error.with_hint("INSERT INTO a new partition SELECT from the table takes its rows over."));
+    }
     Ok(())
 }
 
