@@ -111,6 +111,37 @@ fn rows_that_do_not_fit_are_reported() {
 }
 
 #[test]
+fn rows_that_do_not_fit_go_neither_over_the_input_nor_into_the_database() {
+    let place = Place::with_table();
+    let before = place.run(&["export", "db", "t", "-"]).ok().out;
+    let input = "id,n\n1,5\n2,x\n";
+    place.write("in.csv", input);
+    let data_set = std::fs::read_dir(place.path("db/data")).unwrap().next().unwrap().unwrap().path();
+    let data_set = data_set.to_str().unwrap();
+    let load = |table: &str, rejects: &str| place.run(&["load", "db", table, "in.csv", "--type", "n=integer", "--reject", rejects]);
+    load("u", data_set).fails(1, &["lies in the directory of the database"]);
+    load("u", "in.csv").fails(1, &["in.csv: it is loaded"]);
+    load("u", "./in.csv").fails(1, &["it is loaded"]);
+    std::fs::hard_link(place.path("in.csv"), place.path("same.csv")).unwrap();
+    load("u", "same.csv").fails(1, &["same.csv: it is loaded"]);
+    std::fs::remove_file(place.path("same.csv")).unwrap();
+    std::fs::hard_link(place.path("db/control"), place.path("control.csv")).unwrap();
+    load("u", "control.csv").fails(1, &["control.csv: it has other names"]);
+    std::fs::remove_file(place.path("control.csv")).unwrap();
+    load("u", "not/there.csv").fails(1, &["not/there.csv"]);
+    assert_eq!(std::fs::read_to_string(place.path("in.csv")).unwrap(), input);
+    // Nothing was loaded.
+    place.run(&["report", "db", "u"]).fails(1, &["\"u\""]);
+    assert_eq!(place.run(&["export", "db", "t", "-"]).ok().out, before);
+    place.run(&["load", "new", "u", "in.csv", "--type", "n=integer", "--reject", "not/there.csv"]).fails(1, &["not/there.csv"]);
+    assert!(!place.path("new").exists());
+    place.run(&["check", "db"]).ok();
+    load("u", "bad.csv").ok();
+    // A name that SQL would neither make nor drop.
+    load("pagefold_u", "bad.csv").fails(1, &["\"pagefold_u\"", "the database's own"]);
+}
+
+#[test]
 fn files_of_many_kinds_are_the_same_rows() {
     let place = Place::with_table();
     let expected = place.run(&["export", "db", "t", "-"]).ok().out;

@@ -1,5 +1,6 @@
 //! `pagefold load`
 
+use super::output_file::text_file;
 use super::{choice, decided, foreign};
 use crate::arguments::LoadArguments;
 use crate::column_list;
@@ -8,11 +9,15 @@ use crate::session::{Session, find_files, page_bytes, remove_new_database};
 use crate::size::{grouped, size_text};
 use pagefold::engine::Extents;
 use pagefold::engine::table::Method;
-use pagefold::interchange::{CsvOptions, Inputs, OpenSource, Rejects};
-use pagefold::io::{OpenOptions, OsStorage, Storage};
+use pagefold::interchange::{CsvOptions, Inputs, OpenSource, Rejects, STANDARD_INPUT};
+use pagefold::io::{OsStorage, Storage};
+use pagefold::sql::is_system_relation;
 use pagefold::utility::{self, Costs, LoadMode, LoadOptions, LoadReport, Setting};
 use serde_json::json;
-use std::path::Path;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// From so many bytes of rows on their share is told.
 const SHARE_BYTES_MIN: u64 = 256 * 1024;
@@ -25,9 +30,25 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     if !arguments.tables.is_empty() || arguments.mixed_as_text || arguments.no_compare {
         return Err(foreign::not_for_files("--tables, --mixed-as-text and --no-compare"));
     }
+    if is_system_relation(&arguments.table) {
+        return Err(Failure::Failed(format!("table \"{}\": names that begin like this are the database's own", arguments.table)));
+    }
     // Read before the database is opened: who waits for standard input keeps no other waiting.
-    let inputs = Inputs::open(&OsStorage, &find_files(&arguments.files)?)?;
+    let files = find_files(&arguments.files)?;
+    let inputs = Inputs::open(&OsStorage, &files)?;
     let (database, new) = session.open_or_create(&arguments.database)?;
+    // Opened before anything is loaded: what cannot be written is known while nothing has happened.
+    let reject_file = arguments.reject.as_ref().map(|path| reject_file(&arguments.database, path, &files)).transpose();
+    let mut reject_file = match reject_file {
+        Ok(file) => file,
+        Err(error) => {
+            drop(database);
+            if new {
+                remove_new_database(&arguments.database);
+            }
+            return Err(error);
+        }
+    };
     if let (None, true, Ok(table)) = (arguments.compress, arguments.replace, utility::first_table(&database, &arguments.table)) {
         options.method = Setting::Given(table.attributes().method);
         options.keep_methods = true;
@@ -35,8 +56,12 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     let outcome = utility::load_inputs(&database, &arguments.table, &inputs, &options, &session.bars);
     session.bars.clear();
     let rejects = options.source.csv.rejects.as_ref();
-    if let (Some(path), Some(rejects)) = (&arguments.reject, rejects) {
-        write_rejects(path, rejects)?;
+    // The rows that did not fit, whatever became of the others.
+    if let (Some(file), Some(rejects), Some(path)) = (&mut reject_file, rejects, &arguments.reject) {
+        let written = file.write_all(rejects.report().as_bytes()).and_then(|()| file.flush());
+        let done = if outcome.is_ok() { "the other rows are loaded" } else { "nothing is loaded" };
+        written
+            .map_err(|error| Failure::Failed(format!("{}: rows that did not fit could not be written: {error}; {done}", path.display())))?;
     }
     if outcome.is_err() && new {
         drop(database);
@@ -103,12 +128,24 @@ pub(super) fn run(session: &Session, arguments: &LoadArguments) -> Result<()> {
     session.told(session.print(&text))
 }
 
-/// The rows that did not fit, whatever became of the others.
-fn write_rejects(path: &Path, rejects: &Rejects) -> Result<()> {
-    let file = OsStorage.open(path, &OpenOptions::create())?;
-    let report = rejects.report();
-    file.set_len(0)?;
-    Ok(file.write_at(report.as_bytes(), 0)?)
+/// The file for rows that do not fit: neither one of those that are loaded, nor one of the database.
+fn reject_file(database: &Path, path: &Path, inputs: &[PathBuf]) -> Result<Box<dyn Write>> {
+    // Whatever it is called: links are followed, and standard input is what it was redirected from.
+    let of = |path: &Path| std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|found| (found.dev(), found.ino()));
+    let target = of(path);
+    let named = |input: &PathBuf| if input == Path::new(STANDARD_INPUT) { of(Path::new("/dev/stdin")) } else { of(input) };
+    let is_same = |input: &PathBuf| target.is_some() && named(input) == target;
+    if inputs.iter().any(is_same) {
+        return Err(Failure::Failed(format!("{}: it is loaded; choose another file for rows that do not fit", path.display())));
+    }
+    // Whatever it is that has another name, too: what is written here would be there.
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1) {
+        return Err(Failure::Failed(format!(
+            "{}: it has other names (hard links); choose another file for rows that do not fit",
+            path.display()
+        )));
+    }
+    text_file(&(Arc::new(OsStorage) as Arc<dyn Storage>), database, path)
 }
 
 fn sizes(loaded: &LoadReport, append: bool) -> String {

@@ -53,7 +53,7 @@ pub(super) fn run(session: &Session, arguments: &RecoverArguments) -> Result<()>
     if done.last_commit_ns > 0 {
         text += &format!("\n  last transaction committed at {}", time_text(done.last_commit_ns));
     }
-    if done.stop == Stop::EndOfLog && until != Until::End {
+    if done.stop == Stop::EndOfLog && is_short(until, done.log_end) {
         text += "\n  the log ends before what was asked for";
     }
     if let Some(time) = changed {
@@ -114,11 +114,20 @@ fn tables(session: &Session, arguments: &RecoverArguments, recover: RecoverOptio
         text += &format!("  indexes that there were not then are gone: {}\n", done.gone_indexes.join(", "));
     }
     text += &format!("  log up to position {}, {:.2} s", done.log_end, session.elapsed_s());
-    if done.stop == Stop::EndOfLog && until != Until::End {
+    if done.stop == Stop::EndOfLog && is_short(until, done.log_end) {
         text += "\n  the log ends before what was asked for";
     }
     if let Some(time) = changed {
         text += &format!("\n  the table was dropped, got another name, or was loaded or reorganized, at {time}; recovered to just before");
     }
     session.told(session.print(&text))
+}
+
+/// Does a log that ends here lack something of what was asked for?
+fn is_short(until: Until, log_end: u64) -> bool {
+    match until {
+        Until::End => false,
+        Until::Time(_) => true,
+        Until::Lsn(lsn) => log_end < lsn,
+    }
 }
