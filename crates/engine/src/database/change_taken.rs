@@ -75,9 +75,8 @@ impl Change<'_> {
                 by.lock_name(whole)?;
                 if let Some(live) = by.database.other(DefinedKind::PartitionedTable, whole)? {
                     let now = defining.lock_partitioned(by, whole)?;
-                    let tables: Vec<Arc<Table>> =
-                        now.partitions().iter().filter_map(|sibling| defining.table_of(by.database, sibling).ok()).collect();
-                    let notes = tables.first().map(|table| table.attributes_now().notes);
+                    let one = now.partitions().iter().find_map(|sibling| defining.table_of(by.database, sibling).ok());
+                    let notes = one.map(|table| table.attributes_now().notes);
                     let mut shares = Vec::new();
                     for index in defining.partitioned_indexes(by.database, &now) {
                         let of = |sibling| {
