@@ -74,7 +74,11 @@ impl Index {
         number: u32,
         visit: impl FnOnce(&LeafView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let page = self.manager().shared(self.data_set(), number, Access::Scan)?;
+        let page = match self.manager().shared(self.data_set(), number, Access::Scan) {
+            // Given back since its number was found.
+            Err(_) if self.data_set().space().word(number).class() == CLASS_UNALLOCATED => return Ok(None),
+            page => page?,
+        };
         match page::page_type(&page) {
             Some(PageType::Leaf | PageType::PrefixLeaf) => visit(&LeafView::new(&page)).map(Some),
             Some(PageType::NonLeaf) => Ok(None),

@@ -5,11 +5,20 @@
 //! - node `i` of the tree is the larger of its two children, so the first page with enough room is found in O(log n);
 //! - the tree has the classes, or what is expected of a rebuild of the page, less what is kept for running transactions: what it finds can be given to anybody;
 //! - a map page whose words have changed is in `changed`.
+//!
+//! * `free_pages`: pages that were given back, and their blocks
 
+mod free_pages;
+
+use self::free_pages::FreePages;
 use crate::hash::FastMap;
 use crate::{Error, Result};
-use pagefold_format::space_map::{self, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
+use pagefold_format::log::Lsn;
+use pagefold_format::space_map::{self, CLASS_EMPTY, CLASS_FULL, CLASS_NO_ROWS, CLASS_UNALLOCATED, SpaceWord};
 use std::collections::BTreeSet;
+
+/// Of so many pages of a data set one may be free and keep its blocks: it is taken soon.
+const FREE_PAGES_KEPT: u32 = 16;
 
 /// Classes and write counters of all pages of a data set.
 #[derive(Debug)]
@@ -19,7 +28,7 @@ pub(crate) struct SpaceMap {
     /// Implicit binary tree over `capacity` leaves: node 1 is the root, node `capacity + p` is page p.
     tree: Vec<u8>,
     capacity: usize,
-    unallocated: Vec<u32>,
+    free: FreePages,
     /// Pages taken by mini-transactions that are not committed yet: free on disk.
     unsettled: BTreeSet<u32>,
     changed: BTreeSet<u32>,
@@ -41,7 +50,7 @@ impl SpaceMap {
             words: Vec::new(),
             tree: vec![0; 2],
             capacity: 1,
-            unallocated: Vec::new(),
+            free: FreePages::default(),
             unsettled: BTreeSet::new(),
             changed: BTreeSet::new(),
             kept: FastMap::default(),
@@ -61,7 +70,7 @@ impl SpaceMap {
             self.grow();
         }
         if word.class() == CLASS_UNALLOCATED {
-            self.unallocated.push(page as u32);
+            self.free.push_unknown(page as u32);
         }
         self.update_tree(page, word.class());
     }
@@ -169,10 +178,23 @@ impl SpaceMap {
         self.reserved = self.reserved.saturating_add_signed(bytes);
     }
 
+    fn reserved_pages(&self) -> u32 {
+        self.reserved.div_ceil(self.page_bytes as u64) as u32
+    }
+
+    /// The free page whose blocks are to be asked for, so that beside the reserved pages `more` of the free ones have theirs; `None` when they have, or there is none.
+    pub(crate) fn next_hole(&self, more: usize) -> Option<u32> {
+        if self.free.ready() < self.reserved_pages() as usize + more { self.free.next_hole() } else { None }
+    }
+
+    /// That page has blocks.
+    pub(crate) fn filled_hole(&mut self) {
+        self.free.filled_hole();
+    }
+
     /// Pages that the file must have beside those there are, `taken` of the free ones less, so that all reserved ones can be taken.
     pub(crate) fn reserve_pages(&self, taken: usize) -> u32 {
-        let reserved = self.reserved.div_ceil(self.page_bytes as u64) as u32;
-        let more = reserved.saturating_sub(self.unallocated.len().saturating_sub(taken) as u32);
+        let more = self.reserved_pages().saturating_sub(self.free.ready().saturating_sub(taken) as u32);
         // With the map pages that become due on the way.
         if more == 0 { 0 } else { more + more / space_map::words_per_page(self.page_bytes) + 1 }
     }
@@ -180,7 +202,7 @@ impl SpaceMap {
     /// Pages there will be when one more is taken, from the free ones if it may be.
     pub(crate) fn page_count_with_next(&self, free_ones: bool) -> u32 {
         let count = self.page_count();
-        match free_ones && !self.unallocated.is_empty() {
+        match free_ones && self.free.ready() > 0 {
             true => count,
             false => count + 1 + u32::from(space_map::is_map_page(count, self.page_bytes)),
         }
@@ -188,7 +210,7 @@ impl SpaceMap {
 
     /// Pages that can be taken before the data set grows, beside what is reserved.
     pub(crate) fn free_pages(&self) -> u32 {
-        (self.unallocated.len() as u32).saturating_sub(self.reserved.div_ceil(self.page_bytes as u64) as u32)
+        (self.free.count() as u32).saturating_sub(self.reserved_pages())
     }
 
     /// A page's word; unallocated beyond the end.
@@ -229,7 +251,7 @@ impl SpaceMap {
     /// # Errors
     /// When there are as many pages as `pages_max`.
     pub(crate) fn allocate(&mut self, class: u8, pages_max: u32, unsettled: bool) -> Result<u32> {
-        let page = match self.unallocated.pop() {
+        let page = match self.free.take() {
             Some(page) => {
                 self.set_class(page, class);
                 page
@@ -289,7 +311,35 @@ impl SpaceMap {
 
     /// Makes the list of free pages from the classes.
     pub(crate) fn collect_unallocated(&mut self) {
-        self.unallocated = (0..self.page_count()).rev().filter(|page| self.words[*page as usize].class() == CLASS_UNALLOCATED).collect();
+        let is_free = |page: &u32| self.words[*page as usize].class() == CLASS_UNALLOCATED;
+        let pages = (0..self.page_count()).rev().filter(is_free).collect();
+        self.free.found(pages);
+    }
+
+    /// What was given back so far was before this place in the log. May blocks of free pages go some time?
+    pub(crate) fn seal_free_pages(&mut self, end: Lsn) -> bool {
+        self.free.seal(end)
+    }
+
+    /// May free pages have rested since before this place in the log?
+    pub(crate) fn may_have_rested(&self, before: Lsn) -> bool {
+        self.free.may_have_rested(before)
+    }
+
+    /// Takes free pages out whose blocks nobody needs who reads the log from this place on; one of [`FREE_PAGES_KEPT`] pages keeps its blocks. Ascending; they come back by [`Self::punched`] or [`Self::stay_free`].
+    pub(crate) fn take_rested(&mut self, before: Lsn) -> Vec<u32> {
+        let keep = self.page_count() / FREE_PAGES_KEPT + self.reserved_pages();
+        self.free.take_rested(before, keep as usize)
+    }
+
+    /// The blocks of these free pages were given back.
+    pub(crate) fn punched(&mut self, pages: &[u32]) {
+        self.free.punched(pages);
+    }
+
+    /// The blocks of these free pages were not given back.
+    pub(crate) fn stay_free(&mut self, pages: &[u32]) {
+        self.free.stay(pages);
     }
 
     /// Appends a word of this class for the next page, which is to be `number`; returns its number.
@@ -309,7 +359,7 @@ impl SpaceMap {
             return;
         }
         self.set_class(page, CLASS_UNALLOCATED);
-        self.unallocated.push(page);
+        self.free.add(page);
     }
 
     /// The first page, from page `from` on, of at least this class.
@@ -378,6 +428,15 @@ impl SpaceMap {
     #[cfg(test)]
     pub(crate) fn map_pages(&self) -> impl Iterator<Item = u32> + use<> {
         (1..self.page_count()).step_by(space_map::words_per_page(self.page_bytes) as usize)
+    }
+
+    /// Data pages without rows, descending, but for one of [`FREE_PAGES_KEPT`] pages: those with the lowest numbers.
+    pub(crate) fn surplus_empty_pages(&self) -> Vec<u32> {
+        let is_empty = |(_, word): &(usize, &SpaceWord)| word.class() == CLASS_EMPTY;
+        let kept = (self.page_count() / FREE_PAGES_KEPT) as usize;
+        let mut pages: Vec<u32> = self.words.iter().enumerate().filter(is_empty).map(|(page, _)| page as u32).skip(kept).collect();
+        pages.reverse();
+        pages
     }
 
     /// Data pages: those whose class says how much room they have.

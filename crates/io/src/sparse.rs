@@ -115,6 +115,16 @@ impl SparseBytes {
         self.taken.remove(first_whole..whole_end);
     }
 
+    /// Whole chunks of a range that have only zeros take no space.
+    pub(crate) fn give_zeros_back(&mut self, offset: u64, len: u64) {
+        for number in offset.div_ceil(CHUNK_BYTES)..(offset + len) / CHUNK_BYTES {
+            if self.chunks.get(&number).is_none_or(|chunk| **chunk == ZEROS) {
+                self.chunks.remove(&number);
+                self.taken.remove(number..number + 1);
+            }
+        }
+    }
+
     fn zero_within_chunk(&mut self, offset: u64, len: u64) {
         if len > 0
             && let Some(chunk) = self.chunks.get_mut(&(offset / CHUNK_BYTES))

@@ -4,7 +4,7 @@
 //! - every page is verified; one that somebody is writing just now is read again;
 //! - a page is never older than its map word: that would be a lost write;
 //! - a page that the map counts as never written may be missing: it is in memory, and the log has all of it;
-//! - a page that is free comes along if it is good: redo may begin before it was given back, and then needs what it was.
+//! - a page that is free comes along if it is good: redo may begin before it was given back, and then needs what it was. One whose blocks were given back is needed by no redo that the copy begins.
 
 use crate::Result;
 use crate::data_set::DataSet;
@@ -62,7 +62,7 @@ pub(super) fn walk(data_set: &DataSet, clock: &dyn Clock, visitor: &mut dyn Visi
         let mut wanted = Vec::with_capacity(end - first);
         for (number, page) in (first..end).zip(pages.chunks_exact_mut(page_bytes)) {
             let whole = is_good(data_set, number as u32, page, None, words[number]).is_ok()
-                || read_one(data_set, clock, number as u32, page, None, words[number])?;
+                || (!is_hole(page, words[number]) && read_one(data_set, clock, number as u32, page, None, words[number])?);
             wanted.push(whole && visitor.wants(page));
         }
         let mut at = 0;
@@ -92,7 +92,7 @@ fn read_one(
         data_set.read_raw(number, page)?;
         match is_good(data_set, number, page, expected, word) {
             Ok(()) => return Ok(true),
-            Err(_) if expected.is_none() && word.write_counter() == 0 && page.iter().all(|byte| *byte == 0) => return Ok(false),
+            Err(_) if expected.is_none() && is_hole(page, word) => return Ok(false),
             Err(_) if expected.is_none() && attempt > 1 && word.class() == CLASS_UNALLOCATED => return Ok(false),
             Err(error) if attempt == ATTEMPTS => return Err(error),
             Err(_) => {}
@@ -100,6 +100,11 @@ fn read_one(
         attempt += 1;
         clock.sleep(WAIT);
     }
+}
+
+/// Was it never written, or are its blocks those of the file system again? While a copy is taken none goes, so redo from its checkpoint on does not need what a free page was whose blocks are gone.
+fn is_hole(page: &[u8], word: SpaceWord) -> bool {
+    (word.write_counter() == 0 || word.class() == CLASS_UNALLOCATED) && page.iter().all(|byte| *byte == 0)
 }
 
 /// Is it the page it should be, and not older than its map word?

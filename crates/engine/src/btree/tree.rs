@@ -212,7 +212,9 @@ impl<'a> BTree<'a> {
             let mut page = match self.manager.shared_in(retry.turn(), self.data_set, root, Access::Random) {
                 Ok(page) => page,
                 Err(error) => {
-                    self.wait_for_frames(error, retry)?;
+                    if self.root() == (root, levels) {
+                        self.wait_for_frames(error, retry)?;
+                    }
                     continue;
                 }
             };
@@ -283,7 +285,9 @@ impl<'a> BTree<'a> {
                 let page = match self.manager.exclusive_in(retry.turn(), self.data_set, root) {
                     Ok(page) => page,
                     Err(error) => {
-                        self.wait_for_frames(error, retry)?;
+                        if self.root() == (root, levels) {
+                            self.wait_for_frames(error, retry)?;
+                        }
                         continue;
                     }
                 };
@@ -297,7 +301,9 @@ impl<'a> BTree<'a> {
             let mut page = match self.manager.shared_in(retry.turn(), self.data_set, root, Access::Random) {
                 Ok(page) => page,
                 Err(error) => {
-                    self.wait_for_frames(error, retry)?;
+                    if self.root() == (root, levels) {
+                        self.wait_for_frames(error, retry)?;
+                    }
                     continue;
                 }
             };

@@ -74,6 +74,7 @@ impl DataSet {
     pub(crate) fn reserve(&self, bytes: usize) -> Result<MutexGuard<'_, SpaceMap>> {
         let mut space = self.space.lock();
         space.reserve(bytes as i64);
+        self.fill_holes(&mut space, 0);
         self.extend(space.page_count() + space.reserve_pages(0)).inspect_err(|_| space.reserve(-(bytes as i64)))?;
         Ok(space)
     }
@@ -87,6 +88,9 @@ impl DataSet {
         self.check_poison()?;
         self.file()?;
         let mut space = self.space.lock();
+        if free_ones && !reserved {
+            self.fill_holes(&mut space, 1);
+        }
         // The file first: the map never describes pages that the file has not.
         let reserve = if reserved { 0 } else { space.reserve_pages(free_ones.into()) };
         self.extend(space.page_count_with_next(free_ones) + reserve)?;

@@ -83,6 +83,10 @@ impl DataSet {
         self.file()?;
         // The file first: so the device bounds what a damaged log makes of the map.
         self.extend(page + 1)?;
+        if class.is_some() {
+            // Its blocks may have been given back, and be asked for since.
+            self.fill_hole(page)?;
+        }
         self.space().redo(page, class.unwrap_or(space_map::CLASS_UNALLOCATED));
         self.extend_to_map()
     }

@@ -9,11 +9,13 @@
 //! * `open`: opening it
 //! * `file`: the file, and pages that are taken
 //! * `changes`: what is not on disk
+//! * `holes`: blocks of free pages, which go back to the file system
 //! * `logged`: what the log says of it
 
 mod attributes;
 mod changes;
 mod file;
+mod holes;
 mod logged;
 mod open;
 
@@ -28,6 +30,7 @@ use crate::open_files::{FileCell, OpenFiles};
 use crate::space_map::SpaceMap;
 use crate::{Error, Result};
 use pagefold_format::page::PageIdentity;
+use pagefold_format::space_map::CLASS_FULL;
 use pagefold_io::Storage;
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
@@ -220,9 +223,26 @@ impl DataSet {
         self.space.lock().kept(page).0
     }
 
+    /// The same of a page of rows; `None` when it is none.
+    pub(crate) fn kept_of_rows(&self, page: u32) -> Option<usize> {
+        let space = self.space.lock();
+        (space.word(page).class() >= CLASS_FULL).then(|| space.kept(page).0)
+    }
+
     /// Might a change of a page's rows have to be taken back?
     pub(crate) fn is_kept(&self, page: u32) -> bool {
         self.space.lock().kept(page).1 > 0
+    }
+
+    /// Is a page below the end none of rows? It may have been.
+    pub(crate) fn is_given_back(&self, page: u32) -> bool {
+        let space = self.space.lock();
+        page < space.page_count() && space.word(page).class() < CLASS_FULL
+    }
+
+    /// Numbers of pages of rows that have none, by the map, but for those that are left for rows to come; descending.
+    pub(crate) fn surplus_empty_pages(&self) -> Vec<u32> {
+        self.space.lock().surplus_empty_pages()
     }
 
     /// Numbers of the pages that hold rows, ascending.

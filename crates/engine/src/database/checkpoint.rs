@@ -198,7 +198,9 @@ impl DatabaseState {
         let _turn = self.checkpointing.lock();
         core.check_writable()?;
         self.name_checkpoint(core.checkpoint.load(Ordering::Relaxed), None)?;
-        let _ = self.give_back_log(log, core.keep_log.load(Ordering::Relaxed));
+        let keep = core.keep_log.load(Ordering::Relaxed);
+        let _ = self.give_back_log(log, keep);
+        let _ = self.give_blocks_back(keep);
         self.sweep_former();
         Ok(())
     }
@@ -297,10 +299,14 @@ impl DatabaseState {
         let core = &self.core;
         let Some(log) = core.log() else { return Ok(()) };
         core.check_writable()?;
+        let used: Vec<Arc<DataSet>> = self.used_data_sets().filter(|data_set| data_set.is_logged()).collect();
+        // What finds no room in the log stays for the next one; whoever needs a damaged page meets that.
+        let _ = self.give_empty_pages_back(&used);
         let held = core.leftovers.hold();
         let defining = self.defining.read();
         let mut cut = self.cut_objects(catalog);
         let (redo, transactions, leftovers, (definitions, staged)) = log.cut(|end| {
+            self.seal_free_pages(&used, end);
             let active = core.transactions.active();
             let (ended, running): (Vec<_>, Vec<_>) = active.into_iter().partition(|state| state.is_commit_logged());
             (end, written(&running), core.leftovers.all(&ended), self.definitions.all())
@@ -380,9 +386,10 @@ impl DatabaseState {
         core.storage.sync_directory(&core.directory.join(DATA_DIRECTORY))?;
         let oldest = checkpoint.oldest();
         self.record_checkpoint(log, &checkpoint, catalog)?;
-        let keep = core.keep_log.swap(oldest, Ordering::Relaxed);
+        let keep = core.keep_log.swap(oldest, Ordering::Relaxed).min(oldest);
         // What could not be given back now is given back by the next checkpoint.
-        let _ = self.give_back_log(log, keep.min(oldest));
+        let _ = self.give_back_log(log, keep);
+        let _ = self.give_blocks_back(keep);
         Ok(())
     }
 

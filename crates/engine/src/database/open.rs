@@ -116,6 +116,9 @@ pub struct DatabaseState {
     pub(super) checkpoints: AtomicU64,
     /// The oldest segment of the log that checkpoints did not give back when the device was full, and where the log ended. Held by who makes checkpoints for that.
     pub(super) room_sought: Mutex<Option<(u64, crate::log::Lsn)>>,
+    /// Data sets with free pages whose blocks may go some time.
+    pub(super) resting: Mutex<BTreeSet<u32>>,
+    pub(super) given_back_bytes: AtomicU64,
 }
 
 /// An open database.
@@ -331,6 +334,8 @@ impl Database {
             checkpointing: Mutex::default(),
             checkpoints: AtomicU64::new(0),
             room_sought: Mutex::default(),
+            resting: Mutex::default(),
+            given_back_bytes: AtomicU64::new(0),
         });
         let mut database = Database {
             state,

@@ -176,6 +176,11 @@ impl PageWord {
         WordState { resident: word & UNIT_MASK != 0, dirty: word & DIRTY != 0 }
     }
 
+    /// Is nothing of it to be written, or being written?
+    pub(crate) fn is_clean(&self) -> bool {
+        self.0.load(Ordering::Acquire) & (DIRTY | WRITING) == 0
+    }
+
     /// Tries for a shared latch. `touch` counts it as a use.
     #[inline]
     pub(crate) fn try_shared(&self, touch: bool, order: Order) -> Latch {

@@ -9,7 +9,7 @@
 //! - Sequence numbers of batches grow by one and are never used again; a half's valid batches are those from its start on with consecutive
 //!   numbers. So what an earlier filling left behind them does not count, and the valid batches are the last ones there were: when a page
 //!   has images among them, its newest is that of its last write. (As long as pages of live data sets are written in no other way.)
-//! - Opening makes what is there void: recovery has put it in place. Numbers go on behind it.
+//! - Opening makes what is there void: recovery has put it in place. Numbers go on behind it. So does [`DoubleWrite::retire`], when it is durable in its places.
 //! - Batches begin at multiples of 4,096 bytes: a write cut short damages no sector of the batch before.
 //! - After a failed write or sync, or a write in place that was not finished, nothing is overwritten any more: the next recovery needs it.
 
@@ -137,9 +137,7 @@ impl DoubleWrite {
             let halves = read_halves(file.as_ref(), half_bytes)?;
             let area = Area::after(&halves, database_id);
             // Recovery has taken what it needs. A last batch that is not whole must not count once others have followed it.
-            for half in 0..2 {
-                file.write_at(&[0; BLOCK_BYTES], BLOCK_BYTES as u64 + half * half_bytes)?;
-            }
+            void(file.as_ref(), half_bytes)?;
             file.sync()?;
             (file, half_bytes, area)
         } else {
@@ -202,6 +200,32 @@ impl DoubleWrite {
         half.writing += 1;
         half.file_ids.extend(pages.iter().map(|&(file_id, _)| file_id));
         Ok(Protected { area: self, half: area.half, finished: false })
+    }
+
+    /// Makes void what is there, when all of it is in its places, durably (`make_durable` is called with the data sets of which images lie here): who recovers puts none of it back.
+    ///
+    /// # Errors
+    /// When `make_durable` fails: nothing has happened then. When writing fails, or has failed before, as in [`Self::protect`].
+    pub fn retire(&self, make_durable: &mut dyn FnMut(&BTreeSet<u32>) -> Result<()>) -> Result<()> {
+        let mut area = self.area.lock();
+        let mut halves = self.halves.lock();
+        while halves.iter().any(|half| half.writing > 0) {
+            self.released.wait(&mut halves);
+        }
+        self.check_poison()?;
+        let file_ids: BTreeSet<u32> = halves.iter().flat_map(|half| &half.file_ids).copied().collect();
+        drop(halves);
+        if file_ids.is_empty() {
+            return Ok(());
+        }
+        make_durable(&file_ids)?;
+        let voided = void(self.file.as_ref(), self.half_bytes).and_then(|()| if self.sync { Ok(self.file.sync()?) } else { Ok(()) });
+        voided.inspect_err(|error| {
+            self.poison.get_or_init(|| error.to_string());
+        })?;
+        self.halves.lock().iter_mut().for_each(|half| half.file_ids.clear());
+        area.offset = 0;
+        Ok(())
     }
 
     /// Goes on to the other half.
@@ -324,6 +348,14 @@ fn create(storage: &dyn Storage, path: &Path, database_id: u128, half_bytes: u64
     storage.rename(&fresh, path)?;
     storage.sync_directory(parent_directory(path))?;
     Ok(file)
+}
+
+/// Makes the batches of both halves void.
+fn void(file: &dyn File, half_bytes: u64) -> Result<()> {
+    for half in 0..2 {
+        file.write_at(&[0; BLOCK_BYTES], BLOCK_BYTES as u64 + half * half_bytes)?;
+    }
+    Ok(())
 }
 
 /// Opens the file; its halves have the length returned.

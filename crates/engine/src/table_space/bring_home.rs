@@ -34,7 +34,7 @@ impl Table {
         }
         loop {
             let mut mtr = MiniTransaction::begin(self.manager());
-            let home = mtr.latch(home_set, rid.page())?;
+            let Some(home) = self.latch_home(&mut mtr, home_set, rid.page())? else { return Ok(None) };
             let (home, at, stored) = match self.stored(home_set, mtr.bytes(home), rid)? {
                 None => return Ok(None),
                 Some(Place::Hosted(target)) => {

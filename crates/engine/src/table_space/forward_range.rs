@@ -489,7 +489,7 @@ impl Table {
                 if found < class || hosts == Hosts::InUse && found == CLASS_EMPTY {
                     continue;
                 }
-                let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { continue };
+                let Some(page) = self.latch_found(data_set, number)?.filter(|_| !data_set.is_given_back(number)) else { continue };
                 tried += usize::from(self.place_for(&page, data_set, from, range, None, builder).is_some());
                 let mut mtr = MiniTransaction::begin(manager);
                 let handle = mtr.adopt(page);

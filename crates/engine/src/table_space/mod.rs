@@ -10,6 +10,7 @@ mod columns;
 #[cfg(test)]
 mod columns_tests;
 pub(crate) mod dictionary;
+mod empty_pages;
 mod filter;
 #[cfg(test)]
 mod filter_tests;

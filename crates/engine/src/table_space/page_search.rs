@@ -4,14 +4,15 @@
 //! - what is kept on a page for running transactions is not given to others;
 //! - a new page is taken only when no other page can be had, and pages that others have latched are tried again before that: one more, taken each time that many work at once, stays for good;
 //! - a page other than the one that is latched already is latched only if that needs no waiting;
-//! - the map may promise too much, never for long: who finds that out corrects it.
+//! - the map may promise too much, never for long: who finds that out corrects it;
+//! - a page without rows may be given back (`empty_pages.rs`) until it is latched.
 
 use super::columns::WORTHWHILE;
 use super::partition::Partition;
 use super::table::Table;
 use crate::Result;
 use crate::data_set::DataSet;
-use crate::pool::{By, MiniTransaction, PageHandle};
+use crate::pool::{By, ExclusivePage, MiniTransaction, PageHandle};
 use pagefold_format::data::{DATA_HEADER_BYTES, DataOp, DataPage};
 use pagefold_format::log::Counts;
 use pagefold_format::op::PageOp;
@@ -119,8 +120,9 @@ impl Table {
             if latched.handle_of(data_set, number).is_some() {
                 continue;
             }
-            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else { return Ok(None) };
-            let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
+            let Some(page) = self.latch_found(data_set, number)? else { return Ok(None) };
+            let Some(kept) = data_set.kept_of_rows(number) else { continue };
+            let has_room = self.has_room(&page, space + kept);
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);
             if has_room {
@@ -164,11 +166,12 @@ impl Table {
             if number >= data_set.page_count() || but.contains(&(partition.number(), number)) {
                 continue;
             }
-            let Some(page) = manager.exclusive_unless_busy(data_set, number)? else {
+            let Some(page) = self.latch_found(data_set, number)? else {
                 *busy = true;
                 continue;
             };
-            let has_room = self.has_room(&page, space + data_set.kept_bytes(number));
+            let Some(kept) = data_set.kept_of_rows(number) else { continue };
+            let has_room = self.has_room(&page, space + kept);
             let mut mtr = MiniTransaction::begin(manager);
             let handle = mtr.adopt(page);
             if has_room {
@@ -188,6 +191,15 @@ impl Table {
             mtr.commit()?;
         }
         Ok(None)
+    }
+
+    /// Latches a page that the map has found, unless somebody else has it latched, or it has been given back since. That is to be asked of one that is latched, too: [`DataSet::kept_of_rows`].
+    pub(super) fn latch_found<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<Option<ExclusivePage<'a>>>
+    {
+        match self.manager().exclusive_unless_busy(data_set, number) {
+            Err(_) if data_set.is_given_back(number) => Ok(None),
+            page => page,
+        }
     }
 
     pub(super) fn has_room(&self, bytes: &[u8], space: usize) -> bool {

@@ -7,7 +7,7 @@
 use super::attributes::Method;
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::{Access, SharedPage};
+use crate::pool::{Access, MiniTransaction, PageHandle, SharedPage};
 use crate::{Error, Result};
 use pagefold_codec::row::RowDictionary;
 use pagefold_format::FormatError;
@@ -76,7 +76,7 @@ impl Table {
     #[inline]
     pub fn read<R>(&self, rid: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
-        let page = self.data_page(data_set, rid.page())?;
+        let Some(page) = self.data_page(data_set, rid.page(), Access::Random)? else { return Ok(None) };
         let view = DataPage::new(&page);
         let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))?;
@@ -100,7 +100,7 @@ impl Table {
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let data_set = self.partition(target.partition())?;
-        let page = self.data_page(data_set, target.page())?;
+        let page = self.pointed_page(data_set, target.page())?;
         self.expect_hosted(&page, home, target.slot())?;
         let view = DataPage::new(&page);
         let Some(row) = view.row(target.slot()) else { return Ok(None) };
@@ -115,7 +115,7 @@ impl Table {
     #[cold]
     pub(super) fn read_away<R>(&self, home: Rid, target: Rid, buffer: &mut RowBuffer, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let data_set = self.partition(target.partition())?;
-        let page = self.data_page(data_set, target.page())?;
+        let page = self.pointed_page(data_set, target.page())?;
         let view = DataPage::new(&page);
         let stored = view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version()));
         match stored {
@@ -135,11 +135,47 @@ impl Table {
         self.read(rid, &mut RowBuffer::default(), <[u8]>::to_vec)
     }
 
+    /// A data page, latched. `None` when the page has been given back since its number was found (`empty_pages.rs`): none of the rows is there that were on it.
+    ///
+    /// # Errors
+    /// When a page that is to have rows is damaged, or cannot be read.
     #[inline]
-    pub(super) fn data_page<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<SharedPage<'a>> {
+    pub fn data_page<'a>(&self, data_set: &'a DataSet, number: u32, access: Access) -> Result<Option<SharedPage<'a>>> {
+        match self.core.manager.shared(data_set, number, access) {
+            Ok(page) if is_data_page(&page) => Ok(Some(page)),
+            _ => self.look_again(data_set, number, access),
+        }
+    }
+
+    #[cold]
+    fn look_again<'a>(&self, data_set: &'a DataSet, number: u32, access: Access) -> Result<Option<SharedPage<'a>>> {
+        if data_set.is_given_back(number) {
+            return Ok(None);
+        }
+        // Given back, and taken again for rows between the two looks, or damaged.
+        let page = self.core.manager.shared(data_set, number, access)?;
+        check_type(data_set, number, &page)?;
+        Ok(Some(page))
+    }
+
+    /// The data page that a latched page points to: so it has rows.
+    #[inline]
+    pub(super) fn pointed_page<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<SharedPage<'a>> {
         let page = self.core.manager.shared(data_set, number, Access::Random)?;
         check_type(data_set, number, &page)?;
         Ok(page)
+    }
+
+    /// Latches the home page of a row for change. `None` when it has been given back, as for [`data_page`](Self::data_page).
+    pub(super) fn latch_home<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, number: u32) -> Result<Option<PageHandle>> {
+        match mtr.latch(data_set, number) {
+            Ok(handle) if is_data_page(mtr.bytes(handle)) => Ok(Some(handle)),
+            _ if data_set.is_given_back(number) => Ok(None),
+            latched => {
+                let handle = latched?;
+                check_type(data_set, number, mtr.bytes(handle)).map(|()| Some(handle))
+            }
+        }
     }
 
     #[inline]
@@ -174,9 +210,11 @@ impl Table {
 }
 
 #[inline]
+fn is_data_page(bytes: &[u8]) -> bool {
+    page::page_type(bytes) == Some(PageType::Data)
+}
+
+#[inline]
 pub(super) fn check_type(data_set: &DataSet, number: u32, bytes: &[u8]) -> Result<()> {
-    if page::page_type(bytes) != Some(PageType::Data) {
-        return Err(data_set.corrupt(number, "not a data page"));
-    }
-    Ok(())
+    if is_data_page(bytes) { Ok(()) } else { Err(data_set.corrupt(number, "not a data page")) }
 }

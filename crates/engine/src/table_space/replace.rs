@@ -47,7 +47,7 @@ impl Table {
         loop {
             rounds.begin();
             let mut mtr = MiniTransaction::begin(self.manager());
-            let home = mtr.latch(home_set, rid.page())?;
+            let Some(home) = self.latch_home(&mut mtr, home_set, rid.page())? else { return Ok(false) };
             // Of a row that is hosted, the slot that hosts it is as good as its home, which stays latched.
             let (home, at, stored) = match self.stored(home_set, mtr.bytes(home), rid)? {
                 None => return Ok(false),

@@ -7,7 +7,7 @@
 use super::batch::ColumnBatch;
 use super::filter::{AreaRows, Filter};
 use super::page_copy::PageCopy;
-use super::read::{RowBuffer, check_type};
+use super::read::RowBuffer;
 use super::table::Table;
 use crate::Error;
 use crate::data_set::DataSet;
@@ -263,8 +263,7 @@ impl Table {
     fn newest_of_page(&self, (partition, number): (u16, u32), buffer: &mut RowBuffer, records: &mut Records) -> Result<(), Error> {
         let data_set = self.partition(partition)?;
         let mut moved = Vec::new();
-        let page = self.core.manager.shared(data_set, number, Access::Scan)?;
-        check_type(data_set, number, &page)?;
+        let Some(page) = self.data_page(data_set, number, Access::Scan)? else { return Ok(()) };
         let _ = self.rows_as_they_lie((&**data_set, number, partition), &DataPage::new(&page), false, buffer, &mut moved, records)?;
         drop(page);
         for slot in moved {

@@ -3,7 +3,7 @@
 //! Such a change keeps the length of the record, so all of it happens under one latch of the row's page: the record is decoded and changed, and only the codes
 //! near the change are made anew. Invariant: buffers are the thread's own, so nothing is allocated for a row.
 
-use super::read::{RowBuffer, check_type};
+use super::read::RowBuffer;
 use super::replace::{LatchedRow, Replaced};
 use super::rounds::Rounds;
 use super::table::Table;
@@ -61,10 +61,8 @@ impl Table {
         let refused = |e: ValueError| Error::Value(format!("{}: {e}", self.object()));
         let data_set = self.partition(rid.partition())?;
         let mut mtr = MiniTransaction::begin(self.manager());
-        let home = mtr.latch(data_set, rid.page())?;
-        let page = mtr.bytes(home);
-        check_type(data_set, rid.page(), page)?;
-        let view = DataPage::new(page);
+        let Some(home) = self.latch_home(&mut mtr, data_set, rid.page())? else { return Ok(Some(Some(false))) };
+        let view = DataPage::new(mtr.bytes(home));
         let Some(row) = view.row(rid.slot()) else { return Ok(Some(Some(false))) };
         let old = match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(rid.page(), e))? {
             Stored::Home(body) => body,

@@ -8,7 +8,7 @@
 //! - a row without versions is the same for every snapshot.
 
 use super::filter::{AreaRows, rows_in_order, rows_there};
-use super::read::{RowBuffer, check_type};
+use super::read::RowBuffer;
 use super::row_image;
 use super::scan::RowSink;
 use super::table::Table;
@@ -93,7 +93,7 @@ impl Table {
     ) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
         data_set.counters.getpages.add_snapshot_lookup(buffer.column_count(self));
-        let home = self.data_page(data_set, rid.page())?;
+        let Some(home) = self.data_page(data_set, rid.page(), Access::Random)? else { return Ok(None) };
         match self.core.versions.look_noting(self.object_id, rid, snapshot, &mut unseen)? {
             Seen::Absent => return Ok(None),
             Seen::Present(image) => return self.decode(data_set, rid.page(), row_image::body_of(&image), buffer, visit).map(Some),
@@ -109,7 +109,7 @@ impl Table {
         };
         // The home stays latched: else somebody could change the row between the look at its versions and the look at the row. Writers wait for no page while they hold another one.
         let away = self.partition(target.partition())?;
-        let page = self.data_page(away, target.page())?;
+        let page = self.pointed_page(away, target.page())?;
         let view = DataPage::new(&page);
         match view.row(target.slot()).map(|row| Stored::parse(row, view.dictionary_version())) {
             Some(Ok(Stored::Away { home, body })) if home == rid => self.decode(away, target.page(), body, buffer, visit).map(Some),
@@ -132,7 +132,7 @@ impl Table {
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let data_set = self.partition(rid.partition())?;
-        let page = self.data_page(data_set, rid.page())?;
+        let Some(page) = self.data_page(data_set, rid.page(), Access::Random)? else { return Ok(None) };
         let view = DataPage::new(&page);
         let Some(row) = view.row(rid.slot()) else { return Ok(None) };
         if self.core.versions.page_may_have(self.object_id, rid) || is_doubtful() {
@@ -164,7 +164,7 @@ impl Table {
         let Some(first) = rids.clone().next() else { return Ok(ControlFlow::Continue(())) };
         let data_set = self.partition(first.partition())?;
         let number = first.page();
-        let page = self.data_page(data_set, number)?;
+        let Some(page) = self.data_page(data_set, number, Access::Random)? else { return Ok(ControlFlow::Continue(())) };
         if self.core.versions.page_may_have(self.object_id, first) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -253,8 +253,7 @@ impl Table {
     ) -> std::result::Result<ControlFlow<()>, E> {
         let data_set = self.partition(partition)?;
         moved.clear();
-        let page = self.core.manager.shared(data_set, page_number, Access::Scan)?;
-        check_type(data_set, page_number, &page)?;
+        let Some(page) = self.data_page(data_set, page_number, Access::Scan)? else { return Ok(ControlFlow::Continue(())) };
         let rows = u64::from(DataPage::new(&page).slot_count());
         add(&data_set.counters.rows_scanned, rows);
         add(&data_set.counters.values_scanned, rows * buffer.column_count(self) as u64);
@@ -311,8 +310,7 @@ impl Table {
         mut unseen: impl FnMut(&Arc<TransactionState>),
     ) -> Result<u64> {
         let data_set = self.partition(place.0)?;
-        let page = self.core.manager.shared(data_set, place.1, Access::Scan)?;
-        check_type(data_set, place.1, &page)?;
+        let Some(page) = self.data_page(data_set, place.1, Access::Scan)? else { return Ok(0) };
         let others = self.core.versions.of_page(self.object_id, place.0, place.1, snapshot, &mut looks.changed, |_, by| unseen(by))?;
         let is_settled = looks.changed.is_empty() && others == Seen::Current;
         if is_settled && let Some(rows) = DataPage::new(&page).rows_at_home() {
@@ -396,8 +394,7 @@ impl Table {
         sink: &mut impl RowSink<E>,
     ) -> std::result::Result<ControlFlow<()>, E> {
         let (there, host) = (self.partition(range.there.partition())?, range.there.page());
-        let page = self.core.manager.shared(there, host, Access::Scan)?;
-        check_type(there, host, &page)?;
+        let page = self.pointed_page(there, host)?;
         self.expect_hosted(&page, Rid::new(partition, number, range.first), range.there.slot())?;
         let view = DataPage::new(&page);
         let slots = range.there.slot()..range.there.slot().saturating_add(range.count);

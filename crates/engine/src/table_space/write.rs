@@ -11,7 +11,7 @@ use super::read::RowBuffer;
 use super::rounds::Rounds;
 use super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::{By, MiniTransaction, PageHandle};
+use crate::pool::{Access, By, MiniTransaction, PageHandle};
 use crate::transaction::{Before, Mode, Resource};
 use crate::{Error, Result};
 use pagefold_format::data::forms;
@@ -358,12 +358,12 @@ impl Table {
     pub(crate) fn ghost_record(&self, rid: Rid, kind: u8) -> Result<Option<Vec<u8>>> {
         let Some(kind) = StoredKind::from_bits(u16::from(kind)) else { return Ok(None) };
         let data_set = self.partition(rid.partition())?;
-        let page = self.data_page(data_set, rid.page())?;
+        let Some(page) = self.data_page(data_set, rid.page(), Access::Random)? else { return Ok(None) };
         let view = DataPage::new(&page);
         let mut buffer = RowBuffer::default();
         if let Some(Place::Hosted(target)) = self.stored(data_set, &page, rid)? {
             let there = self.partition(target.partition())?;
-            let page = self.data_page(there, target.page())?;
+            let page = self.pointed_page(there, target.page())?;
             self.expect_hosted(&page, rid, target.slot())?;
             let view = DataPage::new(&page);
             let Some(row) = view.ghost(target.slot(), kind) else { return Ok(None) };
@@ -385,7 +385,7 @@ impl Table {
     /// The record of a ghost that has moved there by itself; its home is latched.
     fn ghost_away(&self, rid: Rid, target: Rid, buffer: &mut RowBuffer) -> Result<Option<Vec<u8>>> {
         let data_set = self.partition(target.partition())?;
-        let page = self.data_page(data_set, target.page())?;
+        let page = self.pointed_page(data_set, target.page())?;
         let view = DataPage::new(&page);
         let Some(row) = view.ghost(target.slot(), StoredKind::Special) else { return Ok(None) };
         match Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(target.page(), e))? {
@@ -425,8 +425,7 @@ impl Table {
             rounds.begin();
             let mut place = None;
             let mut mtr = MiniTransaction::begin(self.manager());
-            let home = mtr.latch(home_set, rid.page())?;
-            super::read::check_type(home_set, rid.page(), mtr.bytes(home))?;
+            let Some(home) = self.latch_home(&mut mtr, home_set, rid.page())? else { return Ok(false) };
             // A row that is hosted has nothing at home; of one that moved by itself, both slots change.
             let hosted = match self.stored(home_set, mtr.bytes(home), rid)? {
                 Some(Place::Hosted(target)) => {

@@ -10,6 +10,7 @@ mod world;
 
 mod any_length;
 mod disorganized;
+mod given_back;
 mod leaves;
 mod log;
 mod tables;

@@ -19,6 +19,7 @@ use pagefold_format::index::ops::{LeafOp, NonLeafOp};
 use pagefold_format::log::{Action, Change, Checkpoint, Commit, DataSetOp, Lsn, RecordKind, Role, Undo, next_change};
 use pagefold_format::op::PageOp;
 use pagefold_format::page::{self, PageIdentity};
+use pagefold_format::space_map::{self, CLASS_UNALLOCATED, SpaceWord};
 use pagefold_format::wire::Reader;
 use pagefold_io::{FaultStorage, OpenOptions, Storage, read_exact_at};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,8 @@ type Chain = Vec<(Lsn, &'static str)>;
 struct OnDisk {
     lsn: Lsn,
     whole: bool,
+    /// It was written, is free, and has only zeros.
+    is_hole: bool,
 }
 
 impl Coverage {
@@ -104,6 +107,9 @@ impl Coverage {
         // Chains of transactions that ran at the checkpoint begin before it.
         let first = checkpoint.transactions.iter().map(|t| t.first).fold(checkpoint.redo, u64::min);
         let mut reader = LogReader::open(image, &directory.join(LOG_DIRECTORY), control.log_id, first, 0).ok()?;
+        if pages.values().flatten().any(|page| page.is_hole) {
+            self.meet(Branch::BlocksGivenBack);
+        }
         let mut scan = Scan::new(&checkpoint, pages);
         while let Some(found) = reader.next().ok()? {
             let kind = RecordKind::from_u8(found.kind)?;
@@ -273,6 +279,9 @@ impl Coverage {
                     });
                 }
                 Change::DataSet(op) => {
+                    if let (DataSetOp::Allocate { .. }, Some(true)) = (op, on_disk.map(|page| page.is_hole)) {
+                        self.meet(Branch::HoleTaken);
+                    }
                     self.0.insert(("op of a data set", data_set_op(&op)));
                 }
             }
@@ -407,6 +416,13 @@ impl Scan {
     }
 }
 
+/// What the map pages of a file say of its pages.
+fn space_words(bytes: &[u8], page_bytes: usize) -> BTreeMap<u32, SpaceWord> {
+    let map_pages = (1u32..).step_by(space_map::words_per_page(page_bytes) as usize);
+    let map_pages = map_pages.map_while(|number| Some((number, bytes.get(number as usize * page_bytes..)?.get(..page_bytes)?)));
+    map_pages.filter_map(|(number, page)| Some((number..).zip(space_map::words(page).ok()?))).flatten().collect()
+}
+
 /// All pages on disk.
 fn pages(image: &FaultStorage, database_id: u128) -> Option<Pages> {
     let mut all = Pages::new();
@@ -420,9 +436,13 @@ fn pages(image: &FaultStorage, database_id: u128) -> Option<Pages> {
         if !(page::PAGE_SIZE_MIN..=page::PAGE_SIZE_MAX).contains(&(size as usize)) {
             continue;
         }
+        let words = space_words(&bytes, size as usize);
         let on_disk = bytes.chunks_exact(size as usize).zip(0..).map(|(bytes, page_number)| {
             let whole = page::verify(bytes, &PageIdentity { database_id, file_id, page_number }).is_ok();
-            OnDisk { lsn: page::lsn(bytes), whole: whole || bytes.iter().all(|b| *b == 0) }
+            let is_zero = bytes.iter().all(|b| *b == 0);
+            let word = words.get(&page_number);
+            let was_written = word.is_some_and(|word| word.class() == CLASS_UNALLOCATED && word.write_counter() > 0);
+            OnDisk { lsn: page::lsn(bytes), whole: whole || is_zero, is_hole: is_zero && was_written }
         });
         all.insert(file_id, on_disk.collect());
     }

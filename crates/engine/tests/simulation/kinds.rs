@@ -145,6 +145,8 @@ pub(crate) enum Branch {
     SettledBeside,
     AnewCutShort,
     AnewBeside,
+    BlocksGivenBack,
+    HoleTaken,
 }
 
 kinds!(branch, BRANCHES, Branch, {
@@ -181,4 +183,6 @@ kinds!(branch, BRANCHES, Branch, {
     Branch::SettledBeside => "rows of a table that is written anew follow those of the old one",
     Branch::AnewCutShort => "a table that is written anew, without an end",
     Branch::AnewBeside => "a table written anew beside writers comes with a commit",
+    Branch::BlocksGivenBack => "blocks of a free page were given back",
+    Branch::HoleTaken => "a free page is taken whose blocks were given back",
 });

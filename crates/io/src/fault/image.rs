@@ -158,13 +158,6 @@ fn file_image(inode: &Inode, sector_bytes: u64, character: &mut Character, polic
         }
     }
     image.set_len(len);
-    for pending in &inode.pending[..happened] {
-        if let FileChange::Allocate { offset, len: allocated } = pending.change
-            && offset < len
-        {
-            image.allocate(offset, allocated.min(len - offset));
-        }
-    }
 
     // Replay shows what each sector held just after the change that was chosen for it.
     let mut state = inode.durable.clone();
@@ -175,6 +168,15 @@ fn file_image(inode: &Inode, sector_bytes: u64, character: &mut Character, polic
             if offset < len {
                 image.copy_within_chunk(&state, offset, sector_bytes.min(len - offset));
             }
+        }
+    }
+    for (pending, fate) in inode.pending[..happened].iter().zip(&fates) {
+        match pending.change {
+            FileChange::Allocate { offset, len: allocated } if offset < len => {
+                image.allocate(offset, allocated.min(len - offset));
+            }
+            FileChange::PunchHole { offset, len } if matches!(fate, Fate::Kept) => image.give_zeros_back(offset, len),
+            _ => {}
         }
     }
     image

@@ -169,7 +169,7 @@ fn read_pages((view, table): (&ReadView, &Arc<Table>), npages: u64, packer: &mut
                 continue;
             }
             {
-                let page = table.manager().shared(data_set, number, Access::Scan)?;
+                let Some(page) = table.data_page(data_set, number, Access::Scan)? else { continue };
                 let view = DataPage::new(&page);
                 sums.pages += 1;
                 sums.free_bytes += view.free_bytes() as u64;

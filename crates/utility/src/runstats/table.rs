@@ -11,9 +11,9 @@ use pagefold_engine::DataSet;
 use pagefold_engine::database::{ReadView, ScanRequest};
 use pagefold_engine::pool::Access;
 use pagefold_engine::table_space::{ColumnBatch, Table};
+use pagefold_format::FormatError;
 use pagefold_format::catalog::{Figure, Looked, Statistics, figure};
 use pagefold_format::data::{Body, DataPage, Stored};
-use pagefold_format::page::{self, PageType};
 use std::sync::Arc;
 
 /// Rows in the runs of all pages together, about: what a column keeps of each is bounded by this.
@@ -35,6 +35,20 @@ struct Lying {
 }
 
 impl Lying {
+    fn of(view: &DataPage<'_>) -> std::result::Result<Lying, FormatError> {
+        let mut lying = Lying { stored_bytes: view.column_part().map_or(0, |part| part.area().len()) as u64, ..Lying::default() };
+        for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
+            match Stored::parse(row, view.dictionary_version())? {
+                Stored::Home(body) => lying.count(row.own_bytes(), &body, false),
+                Stored::Away { body, .. } => lying.count(row.bytes.len(), &body, true),
+                Stored::Hosted { body, .. } => lying.count(row.own_bytes(), &body, true),
+                Stored::Forward(_) | Stored::HostedForward { .. } => lying.stored_bytes += row.bytes.len() as u64,
+                Stored::Forwarded(_) => {}
+            }
+        }
+        Ok(lying)
+    }
+
     fn count(&mut self, stored_bytes: usize, body: &Body<'_>, has_moved: bool) {
         self.rows += 1;
         self.stored_bytes += stored_bytes as u64;
@@ -99,24 +113,11 @@ impl Gathered {
 
     /// How the rows of a page lie, committed or not.
     fn look_at(&mut self, table: &Table, data_set: &DataSet, number: u32) -> Result<()> {
-        let page = table.manager().shared(data_set, number, Access::Scan)?;
-        if page::page_type(&page) != Some(PageType::Data) {
-            return Err(data_set.corrupt(number, "not a data page").into());
-        }
-        let view = DataPage::new(&page);
-        let mut lying = Lying { stored_bytes: view.column_part().map_or(0, |part| part.area().len()) as u64, ..Lying::default() };
-        for slot in 0..view.slot_count() {
-            let Some(row) = view.row(slot) else { continue };
-            match Stored::parse(row, view.dictionary_version()) {
-                Ok(Stored::Home(body)) => lying.count(row.own_bytes(), &body, false),
-                Ok(Stored::Away { body, .. }) => lying.count(row.bytes.len(), &body, true),
-                Ok(Stored::Hosted { body, .. }) => lying.count(row.own_bytes(), &body, true),
-                Ok(Stored::Forward(_) | Stored::HostedForward { .. }) => lying.stored_bytes += row.bytes.len() as u64,
-                Ok(Stored::Forwarded(_)) => {}
-                Err(error) => return Err(data_set.corrupt(number, error).into()),
-            }
-        }
-        drop(page);
+        // One that was given back meanwhile had no rows.
+        let lying = match table.data_page(data_set, number, Access::Scan)? {
+            Some(page) => Lying::of(&DataPage::new(&page)).map_err(|error| data_set.corrupt(number, error))?,
+            None => Lying::default(),
+        };
         let rows = lying.rows as f64;
         self.stored_bytes.push(rows, lying.stored_bytes as f64);
         self.moved.push(rows, lying.moved as f64);

@@ -10,7 +10,7 @@
 use super::super::row_image::RowImage;
 use super::super::table::Table;
 use crate::data_set::DataSet;
-use crate::pool::{By, MiniTransaction, PageHandle};
+use crate::pool::{Access, By, MiniTransaction, PageHandle};
 use crate::table_space::RowBuffer;
 use crate::{Error, Result};
 use pagefold_format::data::forms;
@@ -42,13 +42,12 @@ struct NewRow {
 impl Table {
     /// Brings a page into the form of the newest dictionary if something of version `retired` is on it; 0: rows of no dictionary.
     pub(crate) fn rewrite_page(&self, partition: u16, data_set: &DataSet, number: u32, retired: u16) -> Result<Rewritten> {
-        if !self.refers(&DataPage::new(&self.data_page(data_set, number)?), retired) {
+        if !self.refers_there(data_set, number, retired)? {
             return Ok(Rewritten::Clean);
         }
         for _ in 0..ATTEMPTS {
             let mut mtr = MiniTransaction::begin(self.manager());
-            let handle = mtr.latch(data_set, number)?;
-            super::super::read::check_type(data_set, number, mtr.bytes(handle))?;
+            let Some(handle) = self.latch_home(&mut mtr, data_set, number)? else { return Ok(Rewritten::Clean) };
             let view = DataPage::new(mtr.bytes(handle));
             if !self.refers(&view, retired) {
                 return Ok(Rewritten::Clean);
@@ -76,7 +75,12 @@ impl Table {
 
     /// Are there rows on a page from before the first dictionary?
     pub(super) fn has_plain_rows(&self, data_set: &DataSet, number: u32) -> Result<bool> {
-        Ok(self.refers(&DataPage::new(&self.data_page(data_set, number)?), 0))
+        self.refers_there(data_set, number, 0)
+    }
+
+    fn refers_there(&self, data_set: &DataSet, number: u32, retired: u16) -> Result<bool> {
+        let page = self.data_page(data_set, number, Access::Random)?;
+        Ok(page.is_some_and(|page| self.refers(&DataPage::new(&page), retired)))
     }
 
     /// Is something of the version on the page?
@@ -195,7 +199,7 @@ impl Table {
     /// Brings the rows of the version on a page into the form of the newest one by one: some move. False when one is needed as it is.
     fn replace_rows(&self, data_set: &DataSet, partition: u16, number: u32, retired: u16) -> Result<bool> {
         let homes: Vec<Rid> = {
-            let page = self.data_page(data_set, number)?;
+            let Some(page) = self.data_page(data_set, number, Access::Random)? else { return Ok(true) };
             let view = DataPage::new(&page);
             let rows = (0..view.slot_count()).filter_map(|slot| Some((slot, view.row(slot)?)));
             let of_version = rows.filter_map(|(slot, row)| match Stored::parse(row, view.dictionary_version()) {

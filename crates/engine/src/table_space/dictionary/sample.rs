@@ -9,6 +9,7 @@ use super::sampler::Sampler;
 use super::saving::Saving;
 use crate::Result;
 use crate::data_set::DataSet;
+use crate::pool::Access;
 use pagefold_codec::page::{PageEncoder, PageSchema};
 use pagefold_codec::row::{
     Dictionary, DictionaryChoice, DictionaryType, RowDictionary, RowSample, TrainOptions, train, train_row_dictionary,
@@ -222,7 +223,7 @@ impl Table {
         let (mut rows, mut buffer) = (0.0, RowBuffer::default());
         for (_, data_set, pages) in self.sampled_pages() {
             for number in pages {
-                let page = self.data_page(data_set, number)?;
+                let Some(page) = self.data_page(data_set, number, Access::Random)? else { continue };
                 let view = DataPage::new(&page);
                 for row in (0..view.slot_count()).filter_map(|slot| view.row(slot)) {
                     let stored = Stored::parse(row, view.dictionary_version()).map_err(|e| data_set.corrupt(number, e))?;
