@@ -326,6 +326,12 @@ impl SpaceMap {
         self.free.may_have_rested(before)
     }
 
+    /// May the blocks of a page have been given back? Those of a free page that was never written stay.
+    pub(crate) fn may_be_hole(&self, page: u32) -> bool {
+        let word = self.word(page);
+        word.class() == CLASS_UNALLOCATED && word.write_counter() > 0
+    }
+
     /// Takes free pages out whose blocks nobody needs who reads the log from this place on; one of [`FREE_PAGES_KEPT`] pages keeps its blocks. Ascending; they come back by [`Self::punched`] or [`Self::stay_free`].
     pub(crate) fn take_rested(&mut self, before: Lsn) -> Vec<u32> {
         let keep = self.page_count() / FREE_PAGES_KEPT + self.reserved_pages();

@@ -90,7 +90,7 @@ impl BTree<'_> {
         mtr.set_by(by);
         let view = LeafView::new(mtr.bytes(handle));
         let (fill, rids) = (view.fill(), view.rid_count());
-        let merge = rids == 0 || is_step_down(before, fill) || fill < MERGE_BELOW && is_look_due(&search, rids);
+        let merge = is_to_be_merged((before, fill), rids, &search);
         mtr.commit()?;
         add(&self.data_set.counters.deletes, 1);
         drop(elsewhere);
@@ -114,6 +114,11 @@ impl BTree<'_> {
 
 /// More leaves than a merge writes to the log, or making room in one, with what that does to the pages above.
 const STRUCTURE_LEAVES_MAX: usize = 8;
+
+/// Whether a leaf with so many RIDs left, whose fill has come down from one to another, may be merged with a neighbour now.
+pub(super) fn is_to_be_merged((before, after): (usize, usize), rids: usize, search: &[u8]) -> bool {
+    rids == 0 || is_step_down(before, after) || after < MERGE_BELOW && is_look_due(search, rids)
+}
 
 /// Whether a removal is one of those after which a leaf of so many RIDs is looked at, [`MERGE_LOOKS`] times while as much goes as it has. Where as much comes as goes, no fill passes a step: leaves
 /// that have two lists of RIDs each, of which the oldest go and newer ones come behind, would stay at two thirds for good. Which removal it is depends on what is removed alone.

@@ -2,12 +2,15 @@
 //!
 //! * `tree`: descents; what latches are taken in which order
 //! * `search`: look-ups; [`Cursor`]: ranges both ways
-//! * `insert`, `level`, `split`; `delete`, `merge`, `shrink`; `neighbours`: the leaves that level and merge
+//! * `insert`, `level`, `split`; `delete`, `delete_run`, `merge`, `shrink`; `neighbours`: the leaves that level and merge
 //! * `record`: which spans of keys are recorded
 //! * `inspect`: levels, and the check of the whole tree
 
 mod cursor;
 mod delete;
+mod delete_run;
+#[cfg(test)]
+mod delete_run_tests;
 mod insert;
 mod insert_run;
 mod inspect;

@@ -34,9 +34,11 @@ impl DataSet {
     /// When the file cannot be changed; those pages then stay free as they are.
     pub(crate) fn give_blocks_back(&self, before: Lsn) -> Result<u64> {
         let file = self.file()?;
-        let rested = self.space.lock().take_rested(before);
-        let is_clean = |page: &u32| self.translation.get_or_make(*page).is_clean();
-        let (clean, dirty): (Vec<u32>, Vec<u32>) = rested.into_iter().partition(is_clean);
+        let mut space = self.space.lock();
+        let rested = space.take_rested(before);
+        let can_go = |page: &u32| space.may_be_hole(*page) && self.translation.get_or_make(*page).is_clean();
+        let (clean, dirty): (Vec<u32>, Vec<u32>) = rested.into_iter().partition(can_go);
+        drop(space);
         let (mut punched, mut stay, mut bytes) = (Vec::with_capacity(clean.len()), dirty, 0);
         let mut outcome = Ok(());
         for run in clean.chunk_by(|a, b| a + 1 == *b) {

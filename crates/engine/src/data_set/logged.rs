@@ -83,8 +83,9 @@ impl DataSet {
         self.file()?;
         // The file first: so the device bounds what a damaged log makes of the map.
         self.extend(page + 1)?;
-        if class.is_some() {
-            // Its blocks may have been given back, and be asked for since.
+        let may_be_hole = self.space().may_be_hole(page);
+        if class.is_some() && may_be_hole {
+            // That its blocks were asked for, a crash may have undone.
             self.fill_hole(page)?;
         }
         self.space().redo(page, class.unwrap_or(space_map::CLASS_UNALLOCATED));

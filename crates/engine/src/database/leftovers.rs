@@ -9,6 +9,7 @@
 //!   nothing is removed, one a turn, and not in every turn. A checkpoint has it, so it is tried after the next opening, too, and goes when the index is built anew or the object is dropped;
 //! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`); rows that came and went while it was idle it does not remember.
 
+use super::ghosts::{GHOSTS_TOGETHER, Ghost, WithoutEntries};
 use super::open::DatabaseState;
 use crate::core::{Due, Waits};
 use crate::index::Index;
@@ -109,7 +110,7 @@ impl DatabaseState {
         let mut turn = Turn { horizon, pins, is_thorough, removed: 0, failed: 0 };
         let Due { left, rows, tried_from, rows_tried_from } = leftovers.due(all, newest_commit, |snapshot| turn.is_there(snapshot));
         for (left, timestamp) in left {
-            let held = self.remove_one(&left, timestamp, &mut turn)?;
+            let held = self.remove_one(&left, timestamp, &mut turn, &mut WithoutEntries::default())?;
             leftovers.tried(&left, timestamp, held);
         }
         for (row, timestamp) in rows {
@@ -117,9 +118,16 @@ impl DatabaseState {
         }
         let oldest = horizon.oldest().min(pins.oldest());
         while let Some(next) = leftovers.next(oldest, newest_commit, |commit| turn.newest_before(commit)) {
-            for left in &next.left {
-                let held = self.remove_one(left, next.timestamp, &mut turn)?;
-                leftovers.done(left, next.timestamp, held);
+            let left: Vec<Leftover> = next.left.into();
+            for some in left.chunks(GHOSTS_TOGETHER) {
+                let mut without = match turn.failed {
+                    0 => self.take_entries_out(some, next.timestamp, horizon, pins),
+                    _ => WithoutEntries::default(),
+                };
+                for left in some {
+                    let held = self.remove_one(left, next.timestamp, &mut turn, &mut without)?;
+                    leftovers.done(left, next.timestamp, held);
+                }
             }
             let mut rows = Vec::new();
             for row in next.rows {
@@ -137,7 +145,7 @@ impl DatabaseState {
         let leftovers = &self.core.leftovers;
         let first = |no_room| leftovers.first(no_room, number);
         while let Some((left, timestamp)) = first(false) {
-            let held = self.remove_one(&left, timestamp, turn)?;
+            let held = self.remove_one(&left, timestamp, turn, &mut WithoutEntries::default())?;
             leftovers.tried(&left, timestamp, held);
             if held == Some(Waits::Busy) && !turn.is_thorough {
                 break;
@@ -153,7 +161,7 @@ impl DatabaseState {
         }
         let before = turn.removed;
         while let Some((left, timestamp)) = first(true).filter(|_| turn.goes_on()) {
-            let held = self.remove_one(&left, timestamp, turn)?;
+            let held = self.remove_one(&left, timestamp, turn, &mut WithoutEntries::default())?;
             leftovers.tried(&left, timestamp, held);
         }
         leftovers.end_of_pause(turn.removed == before);
@@ -161,11 +169,11 @@ impl DatabaseState {
     }
 
     /// Removes something, if enough of the turn could be removed. What it waits for if it is still there.
-    fn remove_one(&self, left: &Leftover, committed: u64, turn: &mut Turn<'_>) -> Result<Option<Waits>> {
+    fn remove_one(&self, left: &Leftover, committed: u64, turn: &mut Turn<'_>, without: &mut WithoutEntries) -> Result<Option<Waits>> {
         if !turn.goes_on() {
             return Ok(Some(Waits::NoRoom));
         }
-        let removal = self.remove_leftover(left, committed, turn.horizon, turn.pins)?;
+        let removal = self.remove_with(left, committed, (turn.horizon, turn.pins), without)?;
         match removal {
             Removal::Gone => turn.removed += 1,
             Removal::Needed | Removal::Busy => {}
@@ -184,9 +192,13 @@ impl DatabaseState {
 
     /// Removes one, left by the commit at `committed`, if it is still there.
     pub(super) fn remove_leftover(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<Removal> {
+        self.remove_with(left, committed, (horizon, pins), &mut WithoutEntries::default())
+    }
+
+    fn remove_with(&self, left: &Leftover, committed: u64, needs: (&Horizon, &Pins), without: &mut WithoutEntries) -> Result<Removal> {
         // A record that found no room in the log would come when pages have changed already.
         let prepared = if self.core.writable { self.core.manager.prepare_log_to_free(Frees::Rows) } else { Ok(()) };
-        match prepared.and_then(|()| self.try_to_remove(left, committed, horizon, pins)) {
+        match prepared.and_then(|()| self.try_to_remove(left, committed, needs, without)) {
             // What is damaged takes nothing else away: who needs the page meets the error, and whoever opens the database goes on.
             Err(error) if error.is_no_room() || error.is_damage() => Ok(Removal::NotNow),
             removed => removed,
@@ -227,28 +239,17 @@ impl DatabaseState {
         }
     }
 
-    fn try_to_remove(&self, left: &Leftover, committed: u64, horizon: &Horizon, pins: &Pins) -> Result<Removal> {
+    fn try_to_remove(
+        &self,
+        left: &Leftover,
+        committed: u64,
+        (horizon, pins): (&Horizon, &Pins),
+        without: &mut WithoutEntries,
+    ) -> Result<Removal> {
         match left {
             Leftover::Ghost { object_id, rid, kind } => {
-                let Some(table) = ObjectsById::table(self, *object_id)? else { return Ok(Removal::Gone) };
-                let page = (table.partition(rid.partition())?.file_id(), rid.page());
-                let remembered = pins.may_remember(self.core.births.of(page, rid.slot()), committed);
-                if remembered || table.is_needed(*rid, horizon, |_| Ok(true))? {
-                    return Ok(Removal::Needed);
-                }
-                let record = table.ghost_record(*rid, *kind)?;
-                // Another row may lie there by now, whose kind is another one.
-                debug_assert!(record.is_some(), "the deleted row {rid} is gone already");
-                if let Some(record) = record {
-                    let mut key = Vec::new();
-                    for index in table.indexes().iter() {
-                        key_of(&table, index, &record, &mut key)?;
-                        index.tree().delete(&key, *rid)?;
-                        self.core.leftovers.entry_removed();
-                    }
-                    table.purge(*rid, *kind, &record)?;
-                }
-                Ok(Removal::Gone)
+                let ghost = Ghost { object_id: *object_id, rid: *rid, kind: *kind };
+                self.remove_ghost(ghost, committed, (horizon, pins), without)
             }
             Leftover::Entry { object_id, key, rid } => {
                 let Some(index) = ObjectsById::index(self, *object_id)? else { return Ok(Removal::Gone) };

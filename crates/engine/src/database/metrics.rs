@@ -94,6 +94,8 @@ impl DatabaseState {
         }
         let help = "Memory of filters that tell which keys an index does not have.";
         lines.gauge("key_filter_bytes", help, &[], self.key_filter_bytes());
+        let help = "Bytes of free pages that went back to the file system since the database was opened.";
+        lines.counter("given_back_bytes_total", help, &[], self.given_back_bytes());
         let counted: Vec<_> = pools.iter().map(|pool| (pool, pool.counters.fields())).collect();
         for at in 0..counted.first().map_or(0, |(_, fields)| fields.len()) {
             for (pool, fields) in &counted {

@@ -10,6 +10,7 @@ mod defining;
 mod defining_partitions;
 mod definitions;
 mod former;
+mod ghosts;
 mod give_back;
 mod index_build;
 mod keys_of_partitions;

@@ -194,8 +194,7 @@ impl Table {
     }
 
     /// Latches a page that the map has found, unless somebody else has it latched, or it has been given back since. That is to be asked of one that is latched, too: [`DataSet::kept_of_rows`].
-    pub(super) fn latch_found<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<Option<ExclusivePage<'a>>>
-    {
+    pub(super) fn latch_found<'a>(&self, data_set: &'a DataSet, number: u32) -> Result<Option<ExclusivePage<'a>>> {
         match self.manager().exclusive_unless_busy(data_set, number) {
             Err(_) if data_set.is_given_back(number) => Ok(None),
             page => page,

@@ -333,6 +333,9 @@ struct IndexShape {
     replaced: bool,
     copied: bool,
     above: bool,
+    /// Another change of a page above.
+    parent: bool,
+    formatted: bool,
 }
 
 impl IndexShape {
@@ -341,18 +344,21 @@ impl IndexShape {
             PageOp::NonLeaf(NonLeafOp::Remove { .. }) => self.removed = true,
             PageOp::NonLeaf(NonLeafOp::Replace { .. }) => self.replaced = true,
             PageOp::NonLeaf(NonLeafOp::Append { .. }) => self.above = true,
+            PageOp::NonLeaf(_) => self.parent = true,
+            PageOp::Leaf(LeafOp::FormatPrefix { .. }) => self.formatted = true,
             PageOp::Leaf(LeafOp::Append { .. } | LeafOp::Prepend { .. }) => self.copied = true,
             _ => {}
         }
     }
 
     fn branches(&self) -> impl Iterator<Item = Branch> + use<> {
-        let IndexShape { removed, replaced, copied, above } = *self;
+        let IndexShape { removed, replaced, copied, above, parent, formatted } = *self;
         let met = [
             (Branch::PagesMerged, removed),
             (Branch::LeafUnlinked, removed && !copied && !replaced && !above),
             (Branch::LeavesSpread, removed && replaced && copied),
             (Branch::LeafLevelled, replaced && copied && !removed),
+            (Branch::LeafPacked, formatted && copied && !(removed || replaced || above || parent)),
         ];
         met.into_iter().filter(|(_, met)| *met).map(|(branch, _)| branch)
     }
