@@ -28,6 +28,11 @@ impl DataSet {
         self.space.lock().may_have_rested(before)
     }
 
+    /// Is a page free that was written before?
+    pub(crate) fn is_free(&self, page: u32) -> bool {
+        self.space.lock().may_be_hole(page)
+    }
+
     /// Gives blocks back that nobody needs who reads the log from this place on. How many bytes.
     ///
     /// # Errors

@@ -18,8 +18,10 @@ use pagefold_types::Rid;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many are looked at together.
-pub(super) const GHOSTS_TOGETHER: usize = 4096;
+/// So many are looked at together: enough that each leaf which loses entries is packed once, or a few times ...
+const GHOSTS_TOGETHER: usize = 1 << 16;
+/// ... or fewer, when their records take so many bytes.
+const RECORD_BYTES_TOGETHER: usize = 8 << 20;
 /// Fewer have their entries taken out one by one.
 const FEW_GHOSTS: usize = 4;
 
@@ -59,20 +61,40 @@ impl Keys {
 }
 
 impl DatabaseState {
-    /// Takes the index entries of those ghosts out that may go. None on an error: whoever removes them meets it.
-    pub(super) fn take_entries_out(&self, left: &[Leftover], committed: u64, horizon: &Horizon, pins: &Pins) -> WithoutEntries {
+    /// Takes the index entries of those ghosts out that may go, of the first of what is left: how many it has looked at, at least one of any. On an error no ghost is without entries: whoever removes
+    /// it meets that.
+    pub(super) fn take_entries_out(
+        &self,
+        left: &[Leftover],
+        committed: u64,
+        (horizon, pins): (&Horizon, &Pins),
+    ) -> (usize, WithoutEntries) {
         if left.len() < FEW_GHOSTS || !self.core.writable {
-            return WithoutEntries::default();
+            return (left.len(), WithoutEntries::default());
         }
-        self.try_to_take_out(left, committed, horizon, pins).unwrap_or_default()
+        let mut seen = 0;
+        let without = self.try_to_take_out(left, committed, (horizon, pins), &mut seen);
+        (seen, without.unwrap_or_default())
     }
 
-    fn try_to_take_out(&self, left: &[Leftover], committed: u64, horizon: &Horizon, pins: &Pins) -> Result<WithoutEntries> {
+    fn try_to_take_out(
+        &self,
+        left: &[Leftover],
+        committed: u64,
+        (horizon, pins): (&Horizon, &Pins),
+        seen: &mut usize,
+    ) -> Result<WithoutEntries> {
         let mut due: Vec<(Arc<Table>, Rid, Vec<u8>)> = Vec::new();
-        for left in left {
+        let mut bytes = 0;
+        for left in left.iter().take(GHOSTS_TOGETHER) {
+            if bytes >= RECORD_BYTES_TOGETHER {
+                break;
+            }
+            *seen += 1;
             if let Leftover::Ghost { object_id, rid, kind } = *left
                 && let Due::Now(table, record) = self.due(Ghost { object_id, rid, kind }, committed, horizon, pins)?
             {
+                bytes += record.len();
                 due.push((table, rid, record));
             }
         }

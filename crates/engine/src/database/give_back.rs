@@ -61,7 +61,8 @@ impl DatabaseState {
         if passage.as_ref().map_or(Ok(false), Passage::meets_reader)? {
             return Ok(());
         }
-        core.manager.retire_double_writes()?;
+        let may_go = |file_id, page| rested.iter().any(|data_set| data_set.file_id() == file_id && data_set.is_free(page));
+        core.manager.retire_double_writes(&may_go)?;
         for data_set in &rested {
             if !data_set.is_poisoned() {
                 let bytes = data_set.give_blocks_back(before)?;

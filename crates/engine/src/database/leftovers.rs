@@ -9,7 +9,7 @@
 //!   nothing is removed, one a turn, and not in every turn. A checkpoint has it, so it is tried after the next opening, too, and goes when the index is built anew or the object is dropped;
 //! - the slot of a deleted row is not used again while a transaction may remember its RID (`Transactions::pin`); rows that came and went while it was idle it does not remember.
 
-use super::ghosts::{GHOSTS_TOGETHER, Ghost, WithoutEntries};
+use super::ghosts::{Ghost, WithoutEntries};
 use super::open::DatabaseState;
 use crate::core::{Due, Waits};
 use crate::index::Index;
@@ -119,15 +119,18 @@ impl DatabaseState {
         let oldest = horizon.oldest().min(pins.oldest());
         while let Some(next) = leftovers.next(oldest, newest_commit, |commit| turn.newest_before(commit)) {
             let left: Vec<Leftover> = next.left.into();
-            for some in left.chunks(GHOSTS_TOGETHER) {
-                let mut without = match turn.failed {
-                    0 => self.take_entries_out(some, next.timestamp, horizon, pins),
-                    _ => WithoutEntries::default(),
+            let mut rest = left.as_slice();
+            while !rest.is_empty() {
+                let (count, mut without) = match turn.failed {
+                    0 => self.take_entries_out(rest, next.timestamp, (horizon, pins)),
+                    _ => (rest.len(), WithoutEntries::default()),
                 };
+                let (some, behind) = rest.split_at(count);
                 for left in some {
                     let held = self.remove_one(left, next.timestamp, &mut turn, &mut without)?;
                     leftovers.done(left, next.timestamp, held);
                 }
+                rest = behind;
             }
             let mut rows = Vec::new();
             for row in next.rows {

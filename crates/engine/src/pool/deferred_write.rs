@@ -220,13 +220,13 @@ impl BufferManager {
         double_write.protect(&names, images, data_set.page_bytes(), &mut sync).map(Some)
     }
 
-    /// Makes the images in the file of double writes void: all that was written is durable in its place then.
+    /// Makes the images in the file of double writes void if there is one of some pages, by file and number: all that was written is durable in its place then.
     ///
     /// # Errors
     /// When a data set or that file cannot be synced, or written.
-    pub(crate) fn retire_double_writes(&self) -> Result<()> {
+    pub(crate) fn retire_double_writes(&self, is_one: &dyn Fn(u32, u32) -> bool) -> Result<()> {
         let double_write = self.protection().and_then(|protection| protection.double_write.as_ref());
-        double_write.map_or(Ok(()), |double_write| double_write.retire(&mut |files| self.sync_files(files)))
+        double_write.map_or(Ok(()), |double_write| double_write.retire(is_one, &mut |files| self.sync_files(files)))
     }
 
     /// Makes the writes in place of data sets durable.

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 use pagefold_format::page::{PAGE_SIZE_MAX, PageIdentity, get_u32, get_u64, is_page_size, put_u32, put_u64, verify};
 use pagefold_io::{File, OpenOptions, Storage, parent_directory, read_exact_at};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -90,8 +90,8 @@ struct Area {
 struct Half {
     /// Batches whose pages are being written in place.
     writing: usize,
-    /// Data sets with images here.
-    file_ids: BTreeSet<u32>,
+    /// Of which pages images are here, by data set.
+    pages: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 /// Pages whose images are durable and which now may be written in place. Dropping it says that this failed: their images are kept for good.
@@ -198,32 +198,36 @@ impl DoubleWrite {
         area.sequence += 1;
         let half = &mut self.halves.lock()[area.half];
         half.writing += 1;
-        half.file_ids.extend(pages.iter().map(|&(file_id, _)| file_id));
+        for &(file_id, page) in pages {
+            half.pages.entry(file_id).or_default().insert(page);
+        }
         Ok(Protected { area: self, half: area.half, finished: false })
     }
 
-    /// Makes void what is there, when all of it is in its places, durably (`make_durable` is called with the data sets of which images lie here): who recovers puts none of it back.
+    /// Makes void what is there, if there is an image of one of some pages: who recovers puts none of them back then. All is to be in its places, durably, before: `make_durable` is called with
+    /// the data sets of which images lie here.
     ///
     /// # Errors
     /// When `make_durable` fails: nothing has happened then. When writing fails, or has failed before, as in [`Self::protect`].
-    pub fn retire(&self, make_durable: &mut dyn FnMut(&BTreeSet<u32>) -> Result<()>) -> Result<()> {
+    pub fn retire(&self, is_one: &dyn Fn(u32, u32) -> bool, make_durable: &mut dyn FnMut(&BTreeSet<u32>) -> Result<()>) -> Result<()> {
         let mut area = self.area.lock();
         let mut halves = self.halves.lock();
         while halves.iter().any(|half| half.writing > 0) {
             self.released.wait(&mut halves);
         }
         self.check_poison()?;
-        let file_ids: BTreeSet<u32> = halves.iter().flat_map(|half| &half.file_ids).copied().collect();
-        drop(halves);
-        if file_ids.is_empty() {
+        let has_one = |(file_id, pages): (&u32, &BTreeSet<u32>)| pages.iter().any(|page| is_one(*file_id, *page));
+        if !halves.iter().flat_map(|half| &half.pages).any(has_one) {
             return Ok(());
         }
+        let file_ids: BTreeSet<u32> = halves.iter().flat_map(|half| half.pages.keys()).copied().collect();
+        drop(halves);
         make_durable(&file_ids)?;
         let voided = void(self.file.as_ref(), self.half_bytes).and_then(|()| if self.sync { Ok(self.file.sync()?) } else { Ok(()) });
         voided.inspect_err(|error| {
             self.poison.get_or_init(|| error.to_string());
         })?;
-        self.halves.lock().iter_mut().for_each(|half| half.file_ids.clear());
+        self.halves.lock().iter_mut().for_each(|half| half.pages.clear());
         area.offset = 0;
         Ok(())
     }
@@ -236,12 +240,12 @@ impl DoubleWrite {
             self.released.wait(&mut halves);
         }
         self.check_poison()?;
-        let file_ids = halves[other].file_ids.clone();
+        let file_ids: BTreeSet<u32> = halves[other].pages.keys().copied().collect();
         drop(halves);
         if !file_ids.is_empty() {
             before_reuse(&file_ids)?;
         }
-        self.halves.lock()[other].file_ids.clear();
+        self.halves.lock()[other].pages.clear();
         (area.half, area.offset) = (other, 0);
         Ok(())
     }
