@@ -436,13 +436,11 @@ impl SpaceMap {
         (1..self.page_count()).step_by(space_map::words_per_page(self.page_bytes) as usize)
     }
 
-    /// Data pages without rows, descending, but for one of [`FREE_PAGES_KEPT`] pages: those with the lowest numbers.
+    /// Data pages without rows, ascending, but for one of [`FREE_PAGES_KEPT`] pages: those with the lowest numbers.
     pub(crate) fn surplus_empty_pages(&self) -> Vec<u32> {
         let is_empty = |(_, word): &(usize, &SpaceWord)| word.class() == CLASS_EMPTY;
         let kept = (self.page_count() / FREE_PAGES_KEPT) as usize;
-        let mut pages: Vec<u32> = self.words.iter().enumerate().filter(is_empty).map(|(page, _)| page as u32).skip(kept).collect();
-        pages.reverse();
-        pages
+        self.words.iter().enumerate().filter(is_empty).map(|(page, _)| page as u32).skip(kept).collect()
     }
 
     /// Data pages: those whose class says how much room they have.

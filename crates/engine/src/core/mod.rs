@@ -32,7 +32,7 @@ use crate::log::{Log, LogSettings};
 use crate::open_files::OpenFiles;
 use crate::pool::double_write::DoubleWrite;
 use crate::pool::{BufferManager, LogSink, Protection};
-use crate::transaction::{Births, LockTable, MarkLimits, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
+use crate::transaction::{Births, LockTable, MarkLimits, Moves, OpenScratch, Serializable, TransactionState, Transactions, VersionStore};
 use crate::{Error, Result, spans};
 use pagefold_format::log::{Commit, Lsn, RecordKind};
 use pagefold_io::Storage;
@@ -82,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) leftovers: Leftovers,
     pub(crate) reservations: Reservations,
     pub(crate) births: Births,
+    /// Where rows are that were put elsewhere.
+    pub(crate) moves: Moves,
     /// Utilities that run.
     pub(crate) running: RunningUtilities,
     /// Start of the record of the last checkpoint; 0: none yet.
@@ -152,6 +154,7 @@ impl Core {
             leftovers: Leftovers::default(),
             reservations: Reservations::default(),
             births: Births::default(),
+            moves: Moves::default(),
             running: RunningUtilities::default(),
             transactions,
             checkpoint: AtomicU64::new(parts.checkpoint),

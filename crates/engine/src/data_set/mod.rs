@@ -240,7 +240,7 @@ impl DataSet {
         page < space.page_count() && space.word(page).class() < CLASS_FULL
     }
 
-    /// Numbers of pages of rows that have none, by the map, but for those that are left for rows to come; descending.
+    /// Numbers of pages of rows that have none, by the map, but for those that are left for rows to come; ascending.
     pub(crate) fn surplus_empty_pages(&self) -> Vec<u32> {
         self.space.lock().surplus_empty_pages()
     }

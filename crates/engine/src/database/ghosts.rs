@@ -147,6 +147,11 @@ impl DatabaseState {
         Ok(record.map_or(Due::Done, |record| Due::Now(table, record)))
     }
 
+    fn is_gone(&self, ghost: Ghost) -> Removal {
+        self.core.moves.forget(ghost.object_id, ghost.rid);
+        Removal::Gone
+    }
+
     /// Removes a ghost, with the entries that it still has.
     pub(super) fn remove_ghost(
         &self,
@@ -159,15 +164,17 @@ impl DatabaseState {
         let known = without.0.remove(&(object_id, rid));
         let (table, record, done) = match known {
             Some((record, indexes)) => {
-                let Some(table) = ObjectsById::table(self, object_id)? else { return Ok(Removal::Gone) };
+                let Some(table) = ObjectsById::table(self, object_id)? else { return Ok(self.is_gone(ghost)) };
                 (table, record, indexes)
             }
             None => match self.due(ghost, committed, horizon, pins)? {
                 Due::Not => return Ok(Removal::Needed),
-                Due::Done => return Ok(Removal::Gone),
+                Due::Done => return Ok(self.is_gone(ghost)),
                 Due::Now(table, record) => (table, record, Arc::default()),
             },
         };
+        // Nobody remembers this RID, who would follow the row to where it has gone.
+        self.core.moves.forget(object_id, rid);
         let mut key = Vec::new();
         for index in table.indexes().iter().filter(|index| !done.iter().any(|done| Arc::ptr_eq(done, index))) {
             key_of(&table, index, &record, &mut key)?;

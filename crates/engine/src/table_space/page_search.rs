@@ -149,10 +149,22 @@ impl Table {
         but: &[(u16, u32)],
         busy: &mut bool,
     ) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
+        let number = partition.number();
+        self.page_with_room_from(partition, space, (hint, 0), &|page| but.contains(&(number, page)), busy)
+    }
+
+    /// The same, from page `from` on, and of none that `pass_over` says.
+    pub(super) fn page_with_room_from<'a>(
+        &'a self,
+        partition: &'a Partition,
+        space: usize,
+        (hint, mut from): (Option<u32>, u32),
+        pass_over: &dyn Fn(u32) -> bool,
+        busy: &mut bool,
+    ) -> Result<Option<(MiniTransaction<'a>, PageHandle)>> {
         let (manager, data_set) = (self.manager(), partition.data_set());
         let class = class_needed(space, data_set.page_bytes());
         let mut hint = hint.filter(|hint| data_set.space().free_class_of(*hint) >= class);
-        let mut from = 0;
         loop {
             let number = match hint.take() {
                 Some(number) => number,
@@ -163,7 +175,7 @@ impl Table {
                     number
                 }
             };
-            if number >= data_set.page_count() || but.contains(&(partition.number(), number)) {
+            if number >= data_set.page_count() || pass_over(number) {
                 continue;
             }
             let Some(page) = self.latch_found(data_set, number)? else {

@@ -235,7 +235,7 @@ impl From<Vec<(u16, u32)>> for DataPages {
 }
 
 /// Runs of page numbers that follow each other.
-fn ranges_of(pages: &[u32]) -> Vec<Range<u32>> {
+pub(super) fn ranges_of(pages: &[u32]) -> Vec<Range<u32>> {
     let runs = pages.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     runs.map(|run| run[0]..run[run.len() - 1].saturating_add(1)).collect()
 }

@@ -483,6 +483,11 @@ impl Table {
         self.partitions.iter()
     }
 
+    /// The same, from one of them on.
+    pub(super) fn partitions_from(&self, number: u16) -> impl Iterator<Item = &Partition> {
+        self.partitions.iter().skip(number.into())
+    }
+
     /// Their data sets.
     pub fn data_sets(&self) -> impl Iterator<Item = &Arc<DataSet>> {
         self.partitions().map(Partition::data_set)

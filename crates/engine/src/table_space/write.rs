@@ -7,9 +7,11 @@
 //! - what a transaction deletes stays on its page as a ghost: taking it back needs no room, and older snapshots still read it;
 //! - a page other than the home page is latched only if that needs no waiting, so two moves cannot wait for each other; who starts over for that does so in turn ([`Rounds`](super::rounds)).
 
+use super::page_search::RowPage;
 use super::read::RowBuffer;
 use super::rounds::Rounds;
 use super::table::Table;
+use super::thin_pages::Targets;
 use crate::data_set::DataSet;
 use crate::pool::{Access, By, MiniTransaction, PageHandle};
 use crate::transaction::{Before, Mode, Resource};
@@ -131,6 +133,26 @@ impl Table {
     pub fn insert_record(&self, by: By<'_>, record: &[u8]) -> Result<Rid> {
         self.check_dictionaries()?;
         self.watch_row(record);
+        let inserted = self.insert_record_with(by, record, |space, locked| self.page_for(space, locked).map(Some))?;
+        inserted.ok_or_else(|| Error::corrupt(self.object(), 0, "no page for a row"))
+    }
+
+    /// Inserts a finished record onto a page of some; `None` when none of them has room. Nothing has happened then.
+    ///
+    /// # Errors
+    /// As [`insert_record`](Self::insert_record).
+    pub(crate) fn insert_record_onto(&self, by: By<'_>, record: &[u8], targets: &mut Targets<'_>) -> Result<Option<Rid>> {
+        self.check_dictionaries()?;
+        self.insert_record_with(by, record, |space, locked| self.page_for_thin(space, locked, targets))
+    }
+
+    /// `page`: one with so many bytes for a row and its slot, none of those named.
+    fn insert_record_with<'t>(
+        &'t self,
+        by: By<'_>,
+        record: &[u8],
+        mut page: impl FnMut(usize, &[(u16, u32)]) -> Result<Option<RowPage<'t>>>,
+    ) -> Result<Option<Rid>> {
         let mut codes = Vec::new();
         let form = self.encoder().map_or(0, |encoder| encoder.append(record, &mut codes));
         let body = forms::body(form, record, &codes);
@@ -138,7 +160,7 @@ impl Table {
         let (space, mut bytes) = (row_space(stored), Vec::with_capacity(stored));
         let mut locked = Vec::new();
         let (rid, (partition, mut mtr, handle)) = loop {
-            let page = self.page_for(space, &locked)?;
+            let Some(page) = page(space, &locked)? else { return Ok(None) };
             if let Some(rid) = self.free_row(by, page.0.number(), &page.1, page.2) {
                 break (rid, page);
             }
@@ -160,7 +182,7 @@ impl Table {
         mtr.count(partition, Counts { rows: 1, ..Counts::default() });
         mtr.set_undo(by, Undo::InsertedRow { object_id: self.object_id, rid });
         mtr.commit()?;
-        Ok(rid)
+        Ok(Some(rid))
     }
 
     /// Notes after which commit a row comes that takes a new slot of a page.

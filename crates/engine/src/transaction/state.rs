@@ -34,6 +34,8 @@ pub struct TransactionState {
     undo_bytes: AtomicU64,
     /// Read views that see its changes, and nothing that came after their snapshots.
     views: AtomicU32,
+    /// It keeps one snapshot to its end, and may change rows by it.
+    keeps_snapshot: AtomicBool,
     /// What the clock that ticks once a second had when it began, in milliseconds.
     begun_ms: u64,
 }
@@ -62,6 +64,7 @@ impl TransactionState {
             away: Mutex::default(),
             undo_bytes: AtomicU64::new(0),
             views: AtomicU32::new(0),
+            keeps_snapshot: AtomicBool::new(false),
             begun_ms: 0,
         }
     }
@@ -122,6 +125,16 @@ impl TransactionState {
             self.first_lsn.store(start, Ordering::Release);
         }
         self.last_lsn.store(start, Ordering::Release);
+    }
+
+    /// Notes that it keeps one snapshot to its end, and may change rows by it.
+    pub(crate) fn note_keeps_snapshot(&self) {
+        self.keeps_snapshot.store(true, Ordering::Relaxed);
+    }
+
+    /// Does it keep one snapshot, by which it may change rows?
+    pub(crate) fn keeps_snapshot(&self) -> bool {
+        self.keeps_snapshot.load(Ordering::Relaxed)
     }
 
     /// Notes that the record of its commit is in the log.

@@ -29,6 +29,7 @@ mod replaced;
 mod stopped;
 mod table_beside;
 mod taken_back;
+mod thin_pages;
 mod threads;
 mod visitors;
 mod waits;

@@ -7,7 +7,9 @@ use crate::steps::{Statement, Step, Way};
 use crate::values::{COLUMNS, Size, UNIQUE, number};
 use crate::world::{TABLES, dictionary};
 use pagefold_engine::btree::Direction;
-use pagefold_engine::database::{Database, Durability, Isolation, RowScan, Savepoint, Scan, ScanRequest, Transaction, TransactionOptions};
+use pagefold_engine::database::{
+    Database, Durability, Isolation, MoveOptions, MoveStep, RowScan, Savepoint, Scan, ScanRequest, Transaction, TransactionOptions,
+};
 use pagefold_engine::table_space::{LIVE_MAX, Table};
 use pagefold_engine::{DataSet, Error, Result};
 use pagefold_io::{Failure, FaultStorage, Repeat};
@@ -181,6 +183,7 @@ impl<'d> Player<'d> {
                 let removed = self.database.remove_leftovers();
                 self.allow(removed, "a removal of leftovers")
             }
+            Step::MoveRows { table, rows } => self.move_rows(*table, *rows),
             Step::Define(definition) => {
                 self.end_all()?;
                 self.define(*definition)
@@ -213,6 +216,38 @@ impl<'d> Player<'d> {
                 self.end_all()?;
                 Err(Halt::Killed)
             }
+        }
+    }
+
+    /// Rows of thin pages go to others, beside the writers that read what is committed.
+    fn move_rows(&self, table: usize, rows_max: usize) -> std::result::Result<(), Halt> {
+        let run = || {
+            let table = self.database.table(TABLES[table])?;
+            let mut thin = self.database.thin_pages(&table, MoveOptions { rows_max, is_thorough: true })?;
+            let mut last = MoveStep::Done;
+            for _ in 0..4 {
+                last = thin.step()?;
+                if last != MoveStep::Done {
+                    break;
+                }
+            }
+            Ok((thin.standing(), last))
+        };
+        match run() {
+            Ok((standing, last)) => {
+                let met = [
+                    (standing.rows_moved > 0, "moved: rows"),
+                    (standing.rows_left > 0, "moved: rows that others had"),
+                    (standing.pages_given_back > 0, "moved: pages given back"),
+                    (standing.rows_moved > 0 && !self.writers.is_empty(), "moved: beside writers"),
+                    (matches!(last, MoveStep::BehindTransaction(_)), "moved: not beside a snapshot"),
+                ];
+                met.into_iter().filter(|(is_met, _)| *is_met).for_each(|(_, what)| self.trouble.meet(what));
+                Ok(())
+            }
+            // Something is built, or the memory for versions is full.
+            Err(Error::Busy(_) | Error::VersionsFull(_)) => Ok(()),
+            Err(error) => self.expect_trouble(&error, "moving rows"),
         }
     }
 

@@ -174,6 +174,11 @@ pub(crate) enum Step {
         seed: u64,
     },
     RemoveLeftovers,
+    /// Rows of thin pages go to others, so many in a transaction.
+    MoveRows {
+        table: usize,
+        rows: usize,
+    },
     Define(Definition),
     /// Something is built beside the writers: the next step of that. A further index, or that is dropped, if it is there; or the whole table, anew.
     Beside {
@@ -216,6 +221,8 @@ pub(crate) struct Mix {
     pub(crate) checkpoint: u64,
     pub(crate) steal: u64,
     pub(crate) renew: u64,
+    /// Rows that go to other pages.
+    pub(crate) moves: u64,
     pub(crate) define: u64,
     /// The same, of a thousand steps of a writer.
     pub(crate) within: u64,
@@ -242,6 +249,7 @@ impl Mix {
             checkpoint: 12,
             steal: 60,
             renew: 20,
+            moves: 20,
             define: 0,
             within: 0,
             beside: 0,
@@ -266,6 +274,7 @@ impl Mix {
             checkpoint: random.pick(&[4, 12, 40]),
             steal: random.pick(&[20, 60, 150]),
             renew: random.pick(&[5, 30]),
+            moves: random.pick(&[0, 15, 80]),
             define: random.pick(&[0, 0, 6, 15]),
             within: random.pick(&[0, 80, 160]),
             beside: random.pick(&[0, 40, 120]),
@@ -353,6 +362,9 @@ fn step(random: &mut Random, mix: Mix, draft: &mut Draft) -> Step {
     }
     if comes(8) {
         return Step::RemoveLeftovers;
+    }
+    if comes(mix.moves) {
+        return Step::MoveRows { table, rows: random.pick(&[1, 5, 40]) };
     }
     if mix.readers && comes(60) {
         return reader_step(random, draft, table);

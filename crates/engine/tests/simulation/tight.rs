@@ -104,6 +104,9 @@ fn tight_round(random: &mut Random, steps: &mut Vec<Step>) {
     let row = row(random, 0);
     kept_large_value(random, row, steps);
     if random.one_in(3) {
+        steps.push(Step::MoveRows { table, rows: 20 });
+    }
+    if random.one_in(3) {
         steps.push(Step::RemoveLeftovers);
     }
 }

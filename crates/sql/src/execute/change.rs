@@ -554,11 +554,12 @@ impl Changer<'_> {
             };
             keeper.claim(transaction, 0, old, &may_change)?;
         }
-        match transaction.lock_seen(&execution.view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
-            Locked::Unchanged => {}
+        let rid = match transaction.lock_seen(&execution.view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
+            Locked::Unchanged => rid,
+            Locked::Moved(now) => now,
             // By this statement: something that it did to another row has taken this one along.
             Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(RowChange::Again),
-        }
+        };
         let ChangeTo::Values { columns, assigned } = to else {
             if !transaction.delete(&own.table, rid)? {
                 return Ok(RowChange::Gone);
@@ -618,7 +619,7 @@ pub(crate) fn lock_rows(plan: &LockingPlan, transaction: &mut Transaction<'stati
         execution.look()?;
         let (part, rid) = place_of(&row[plan.columns..])?;
         match transaction.lock_seen(&execution.view, &plan.table.parts[part].table, rid, plan.lock, plan.wait)? {
-            Locked::Unchanged => {}
+            Locked::Unchanged | Locked::Moved(_) => {}
             Locked::Skipped => continue,
             Locked::Gone | Locked::Changed => return Ok(Outcome::Again),
         }

@@ -241,10 +241,11 @@ impl<'k> Keeper<'k> {
         }
         let is_generated = |column: usize| node.rules.generated.iter().any(|(own, _)| *own == column);
         self.claim(transaction, key.child, &old, &|column| deletes || is_generated(column) || old[column] != new[column])?;
-        match transaction.lock_seen(view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
-            Locked::Unchanged => {}
+        let rid = match transaction.lock_seen(view, &own.table, rid, RowLock::Exclusive, LockWait::Wait)? {
+            Locked::Unchanged => rid,
+            Locked::Moved(now) => now,
             Locked::Gone | Locked::Changed | Locked::Skipped => return Ok(false),
-        }
+        };
         let is_done = if deletes {
             transaction.delete(&own.table, rid)?
         } else {
@@ -282,7 +283,8 @@ impl<'k> Keeper<'k> {
             if transaction.isolation() == Isolation::Serializable && !transaction.has_seen(own, rid)? {
                 return Err(Error::Conflict { object: own.name().into(), rid }.into());
             }
-            if transaction.lock_seen(&view, own, rid, RowLock::Shared, LockWait::Wait)? == Locked::Unchanged {
+            let locked = transaction.lock_seen(&view, own, rid, RowLock::Shared, LockWait::Wait)?;
+            if matches!(locked, Locked::Unchanged | Locked::Moved(_)) {
                 return Ok(true);
             }
         }

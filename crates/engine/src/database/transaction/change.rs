@@ -107,15 +107,14 @@ impl Transaction<'_> {
         Ok(rid)
     }
 
-    /// Changes some columns of a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile.
+    /// Changes some columns of a row. False when the snapshot has no such row, or another transaction has deleted it meanwhile. Under READ COMMITTED a row is found that has got another RID since
+    /// the transaction saw it; so in [`Self::delete`], [`Self::lock`] and [`Self::read`].
     ///
     /// # Errors
     /// As [`Self::insert`]; [`Error::Conflict`].
     pub fn update(&mut self, table: &Table, rid: Rid, changes: &[(usize, ValueRef<'_>)]) -> Result<bool> {
         self.statement(table, |t| {
-            if !t.lock_row(table, rid)? {
-                return Ok(false);
-            }
+            let Some(rid) = t.lock_row(table, rid)? else { return Ok(false) };
             let gate = table.gate.pass();
             let observer = gate.as_ref().filter(|observer| changes.iter().any(|(changed, _)| observer.has_column(*changed)));
             let is_in_the_way = observer.is_some_and(|observer| observer.wants_records());
@@ -180,9 +179,7 @@ impl Transaction<'_> {
     /// As [`Self::update`].
     pub fn delete(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         self.statement_that(Writes::ToFree(Frees::Rows), table, |t| {
-            if !t.lock_row(table, rid)? {
-                return Ok(false);
-            }
+            let Some(rid) = t.lock_row(table, rid)? else { return Ok(false) };
             let gate = table.gate.pass();
             let before = table.record_for(&gate, rid)?;
             let found = table.mark_deleted(By::Transaction(&t.state), rid)?;
@@ -205,32 +202,38 @@ impl Transaction<'_> {
     /// As [`Self::update`].
     pub fn lock(&mut self, table: &Table, rid: Rid) -> Result<bool> {
         self.statement_that(Writes::ToFree(Frees::Rows), table, |t| {
-            Ok(t.lock_row(table, rid)? && table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some())
+            let Some(rid) = t.lock_row(table, rid)? else { return Ok(false) };
+            Ok(table.read(rid, &mut RowBuffer::default(), |_| ())?.is_some())
         })
     }
 
     /// A row was changed: its versions are this transaction's, and who has read it is concerned.
     pub(super) fn wrote_row(&mut self, table: &Table, rid: Rid) -> Result<()> {
         table.count_changed_row();
+        self.meet_readers(table, rid)
+    }
+
+    /// Who has read a row that was changed is concerned.
+    pub(super) fn meet_readers(&self, table: &Table, rid: Rid) -> Result<()> {
         match self.serializable() {
             Some(serializable) => Ok(serializable.on_write_row(self.state.id(), table.object_id, rid)?),
             None => Ok(()),
         }
     }
 
-    /// Locks a row for change. False when the snapshot does not see it.
-    fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<bool> {
+    /// Locks a row for change: the RID that it has by now. `None` when the snapshot does not see it.
+    pub(super) fn lock_row(&mut self, table: &Table, rid: Rid) -> Result<Option<Rid>> {
         let core = &self.database.core;
         self.note_read(table, rid)?;
         self.acquire(Resource::Row(table.object_id, rid))?;
-        let Some(snapshot) = self.snapshot.clone() else { return Ok(true) };
+        let Some(snapshot) = self.snapshot.clone() else { return self.follow_locked(table, rid).map(Some) };
         match core.versions.newest(table.object_id, rid)? {
             Some(writer) if !snapshot.sees(&writer) => {
                 // What it cannot see it cannot change; what it sees and somebody has changed since, neither.
                 let seen = self.read_noted(table, rid, &snapshot, &mut RowBuffer::default(), |_| ())?;
-                if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(false) }
+                if seen.is_some() { Err(Error::Conflict { object: table.name().into(), rid }) } else { Ok(None) }
             }
-            _ => Ok(true),
+            _ => Ok(Some(rid)),
         }
     }
 

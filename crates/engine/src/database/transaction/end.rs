@@ -1,6 +1,6 @@
 //! Savepoints, commit and rollback.
 
-use super::{Durability, Savepoint, Transaction};
+use super::{Durability, MoveMade, Savepoint, Transaction};
 use crate::core::Work;
 use crate::log::Lsn;
 use crate::table_space::is_visiting;
@@ -77,6 +77,8 @@ impl Transaction<'_> {
             if is_serializable {
                 core.serializable.committed(self.state.id(), timestamp);
             }
+            // Before what makes room for others in the old places.
+            core.moves.committed(timestamp, self.moves.iter().map(MoveMade::row));
             core.leftovers.committed(self.state.id(), timestamp, rows);
         };
         if self.defining.is_empty() {
@@ -192,6 +194,7 @@ impl Transaction<'_> {
         // First the list: a checkpoint in between must not have what is not left any more, while a transaction without an end is taken back wholly after a crash.
         self.database.core.leftovers.taken_back(self.state.id(), until);
         self.known_keys.taken_back(until);
+        self.moves.retain(|made| made.at < until);
         self.database.take_back(&self.state, until)?;
         self.defining.taken_back(&self.database, until);
         Ok(())

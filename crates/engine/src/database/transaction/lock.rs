@@ -36,6 +36,8 @@ pub enum Locked {
     Unchanged,
     /// It is locked, but was changed since the statement saw it: whoever chose it by a condition looks again.
     Changed,
+    /// It is as the statement saw it, and has this RID by now.
+    Moved(Rid),
     /// It is not there any more.
     Gone,
     /// Another transaction has it; it was passed over.
@@ -71,10 +73,39 @@ impl Transaction<'_> {
                 return Err(Error::Conflict { object: table.name().into(), rid });
             }
             Ok(match table.read(rid, &mut RowBuffer::default(), |_| ())? {
+                None if is_newer && t.snapshot.is_none() => return t.follow_seen(view, table, rid, (mode, wait)),
                 None => Locked::Gone,
                 Some(()) if is_newer => Locked::Changed,
                 Some(()) => Locked::Unchanged,
             })
         })
+    }
+
+    /// Locks, by the RID that it has by now, a row that may have been put elsewhere since a statement saw it. What it is there counts: it may have been changed before it was moved, or since.
+    fn follow_seen(&self, view: &ReadView, table: &Table, seen: Rid, (mode, wait): (Mode, LockWait)) -> Result<Locked> {
+        let core = &self.database.core;
+        let timeout = if wait == LockWait::Wait { self.options.lock_timeout } else { Duration::ZERO };
+        let mut rid = seen;
+        while let Some(moved) = core.moves.of(table.object_id, rid) {
+            rid = moved.to;
+            match core.locks.lock_past_removals(self.state.id(), Resource::Row(table.object_id, rid), mode, timeout) {
+                Err(_) if wait == LockWait::Skip => return Ok(Locked::Skipped),
+                held => held?,
+            };
+        }
+        core.check_writable()?;
+        let mut buffer = RowBuffer::default();
+        let Some(now) = table.read(rid, &mut buffer, <[u8]>::to_vec)? else { return Ok(Locked::Gone) };
+        let then = table.read_visible(seen, view.snapshot(), &mut buffer, |record| record == now, |_| ())?;
+        Ok(if then == Some(true) { Locked::Moved(rid) } else { Locked::Changed })
+    }
+
+    /// A row is locked for change that may have been put elsewhere before: locks it there, too. The RID that it has by now.
+    pub(super) fn follow_locked(&self, table: &Table, mut rid: Rid) -> Result<Rid> {
+        while let Some(moved) = self.database.core.moves.of(table.object_id, rid) {
+            rid = moved.to;
+            self.acquire(Resource::Row(table.object_id, rid))?;
+        }
+        Ok(rid)
     }
 }

@@ -22,6 +22,7 @@ mod insert_rows;
 mod insert_rows_tests;
 mod known_keys;
 mod lock;
+mod move_row;
 mod partitions;
 mod read;
 mod reference;
@@ -30,11 +31,13 @@ pub use alter::{IndexChange, TableChange};
 pub use change::Insertion;
 pub use insert_rows::RowsToCome;
 pub use lock::{LockWait, Locked, RowLock};
+pub(super) use move_row::RowMoved;
 
 pub(crate) use all_partitions::{Share, spans};
 
 use self::all_partitions::Shares;
 use self::known_keys::KnownKeys;
+use self::move_row::MoveMade;
 use super::defining::Defining;
 use super::open::{Database, DatabaseState};
 use super::read_view::ReadView;
@@ -138,6 +141,8 @@ pub struct Transaction<'d> {
     tables: Vec<(u32, Arc<Writers>)>,
     /// Unique keys of which it is known which row has them.
     known_keys: KnownKeys,
+    /// Rows that it has put elsewhere, in the order of its log.
+    moves: Vec<MoveMade>,
     /// Partitioned tables of which it has locked keys that are unique over all partitions, by number; and the indexes that these are of.
     wholes: Vec<u32>,
     shares: Vec<Shares>,
@@ -197,6 +202,7 @@ impl Database {
             pin: None,
             tables: Vec::new(),
             known_keys: KnownKeys::default(),
+            moves: Vec::new(),
             wholes: Vec::new(),
             shares: Vec::new(),
             defining: Defining::default(),
@@ -275,6 +281,9 @@ impl Transaction<'_> {
         if self.options.isolation != Isolation::ReadCommitted {
             self.definitions_of_snapshot = Some(definitions).filter(|before| self.database.changes.load(Ordering::Acquire) == *before);
             self.snapshot = Some(Arc::clone(&snapshot));
+            if !self.options.read_only {
+                self.state.note_keeps_snapshot();
+            }
         }
         Ok(snapshot)
     }

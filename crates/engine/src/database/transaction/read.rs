@@ -29,14 +29,38 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// When a page is damaged.
-    pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+    pub fn read<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, mut visit: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
         let snapshot = self.snapshot()?;
         self.check_table(table, Some(snapshot.timestamp()))?;
         self.reading(&snapshot).note_table(table);
         self.reading(&snapshot).note_row(table, rid)?;
-        let read = self.read_noted(table, rid, &snapshot, buffer, visit);
+        let mut read = self.read_noted(table, rid, &snapshot, buffer, &mut visit);
+        if matches!(read, Ok(None)) && self.options.isolation == Isolation::ReadCommitted {
+            read = self.read_moved(table, rid, buffer, &mut visit);
+        }
         self.statement_ends();
         read
+    }
+
+    /// Reads a row that may have been put elsewhere, where it is now.
+    fn read_moved<R>(&mut self, table: &Table, rid: Rid, buffer: &mut RowBuffer, visit: &mut impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+        let mut at = rid;
+        while let Some(moved) = self.database.core.moves.of(table.object_id, rid).filter(|moved| moved.to != at) {
+            at = moved.to;
+            let snapshot = loop {
+                let snapshot = self.snapshot()?;
+                // The note comes just before the commit is seen.
+                if snapshot.timestamp() >= moved.commit {
+                    break snapshot;
+                }
+                std::thread::yield_now();
+            };
+            let read = self.read_noted(table, at, &snapshot, buffer, &mut *visit)?;
+            if read.is_some() {
+                return Ok(read);
+            }
+        }
+        Ok(None)
     }
 
     /// Notes that a row is read. That comes before the look, as a writer looks for marks after the change: one of the two sees the other.
