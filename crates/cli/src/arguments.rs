@@ -590,7 +590,7 @@ pub(crate) struct PrintArguments {
 /// The old table or index is used, and changed, until the new one is complete.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto\n  pagefold reorg shop.db orders --order by_date"
+    after_help = "Examples:\n  pagefold reorg shop.db orders --compress fixed --page-size 16K\n  pagefold reorg shop.db by_date --format fold --page-size 32K\n  pagefold reorg shop.db orders --compress auto\n  pagefold reorg shop.db orders --order by_date\n  pagefold reorg shop.db orders --incremental"
 )]
 pub(crate) struct ReorgArguments {
     /// Directory of the database
@@ -617,6 +617,12 @@ pub(crate) struct ReorgArguments {
     /// Keep the dictionary instead of training another
     #[arg(long)]
     pub(crate) keep_dictionary: bool,
+    /// Do not write the table anew: move the rows of pages that are little used to room in others, a part at a time, so that those pages are free. Can be interrupted at any time; what was done stays
+    #[arg(long, conflicts_with_all = ["compress", "format", "page_size", "pctfree", "order", "keep_dictionary"])]
+    pub(crate) incremental: bool,
+    /// Rows that are moved by one transaction, at most; by default 200, which takes some milliseconds
+    #[arg(long, value_name = "N", requires = "incremental", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_rows: Option<u32>,
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod progress;
 mod rebuild_index;
 mod recover_tables;
 mod reorg;
+mod reorg_incremental;
 mod report;
 mod row_order;
 mod runstats;
@@ -61,6 +62,7 @@ pub use print::{DatabaseFiles, PrintWhat, Printed, print};
 pub use rebuild_index::rebuild_index;
 pub use recover_tables::{RecoverTablesOptions, RecoverTablesReport, RecoveredTable, recover_tables};
 pub use reorg::{ReorgReport, reorg};
+pub use reorg_incremental::{Incremental, IncrementalReport};
 pub use report::{DamagedObject, DatabaseReport, IndexStatistics, LevelStatistics, LogStatistics, PoolStatistics, TableStatistics, report};
 pub use runstats::{
     FreshCounts, FreshOptions, FreshStatistics, IndexRunstats, RunstatsOptions, RunstatsReport, SAMPLE_PAGES_MIN, Sample, TableRunstats,

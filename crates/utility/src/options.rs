@@ -1,6 +1,6 @@
 //! Options of the utilities, with their defaults.
 
-use crate::{Costs, Division};
+use crate::{Costs, Division, Incremental};
 use pagefold_engine::Extents;
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
@@ -194,4 +194,7 @@ pub struct ReorgOptions {
     /// How long transactions are waited for that have changed something in the table and do not end, before it, or its index, is replaced.
     /// Others go on meanwhile, but for moments. The lock timeout of the database, if nothing is said.
     pub patience: Option<Duration>,
+    /// The rows of a table stay where they lie but for those on thin pages, which are emptied a part at a time. Transactions that keep a snapshot from before are waited for before each part then, 10 s
+    /// if nothing is said.
+    pub incremental: Option<Incremental>,
 }

@@ -6,6 +6,7 @@ use crate::index_build::{KeyCollector, KeyCollectors, fill, finish, stopped};
 use crate::options::PATIENCE;
 use crate::partitions::reorg_partitioned;
 use crate::progress::{rows_per_look, tell};
+use crate::reorg_incremental::{IncrementalReport, reorg_incrementally};
 use crate::row_order::{fill_in_order, key_of_order};
 use crate::{Error, Progress, ReorgOptions, Result, Setting, Unit};
 use pagefold_advisor::Choice;
@@ -30,6 +31,8 @@ pub struct ReorgReport {
     pub rows: u64,
     /// What was chosen as method, or as format and page size, if it was to be.
     pub choice: Option<Choice>,
+    /// What was done a part at a time. Pages and bytes are those of data pages then, as the rest stays.
+    pub incremental: Option<IncrementalReport>,
 }
 
 /// Reorganises the table or index of this name.
@@ -46,11 +49,13 @@ pub fn reorg(database: &Database, object: &str, options: &ReorgOptions, progress
 
 /// The same of one that is not divided, or a partition.
 pub(crate) fn reorg_one(database: &Database, object: &str, options: &ReorgOptions, progress: &dyn Progress) -> Result<ReorgReport> {
-    match (database.table(object), database.index(object)) {
-        (Ok(_), _) => reorg_table(database, object, options, progress),
-        (Err(_), Ok(_)) => reorg_index(database, object, options, progress),
-        (Err(pagefold_engine::Error::Unknown { .. }), Err(pagefold_engine::Error::Unknown { .. })) => Err(no_object(database, object)),
-        (Err(pagefold_engine::Error::Unknown { .. }), Err(error)) | (Err(error), _) => Err(error.into()),
+    match (database.table(object), database.index(object), options.incremental) {
+        (Ok(_), _, Some(how)) => reorg_incrementally(database, object, (options, how), progress),
+        (Ok(_), _, None) => reorg_table(database, object, options, progress),
+        (Err(_), Ok(_), Some(_)) => Err(Error::Usage(format!("\"{object}\" is an index: only tables are reorganized incrementally"))),
+        (Err(_), Ok(_), None) => reorg_index(database, object, options, progress),
+        (Err(pagefold_engine::Error::Unknown { .. }), Err(pagefold_engine::Error::Unknown { .. }), _) => Err(no_object(database, object)),
+        (Err(pagefold_engine::Error::Unknown { .. }), Err(error), _) | (Err(error), ..) => Err(error.into()),
     }
 }
 
@@ -113,7 +118,7 @@ fn reorg_table(database: &Database, name: &str, options: &ReorgOptions, progress
     let ((pages_before, size_bytes_before), (pages, size_bytes)) = (size(old), size(&table));
     change.commit()?;
     drop(build);
-    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows: table.row_count(), choice })
+    Ok(ReorgReport { pages_before, size_bytes_before, pages, size_bytes, rows: table.row_count(), choice, incremental: None })
 }
 
 /// A sample of the rows of a table for a dictionary.
@@ -163,6 +168,7 @@ fn reorg_index(database: &Database, name: &str, options: &ReorgOptions, progress
         size_bytes: bytes_of(&fresh),
         rows: fresh.data_set().facts().rows,
         choice,
+        incremental: None,
     };
     change.commit()?;
     Ok(report)

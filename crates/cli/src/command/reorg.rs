@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
 use pagefold::engine::OpenMode;
-use pagefold::utility::{self, Costs, ReorgOptions};
+use pagefold::utility::{self, Costs, Incremental, IncrementalReport, ReorgOptions, ReorgReport};
 use serde_json::json;
 
 pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
@@ -18,6 +18,7 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         keep_dictionary: arguments.keep_dictionary,
         order: arguments.order.clone(),
         costs: Costs::Measured,
+        incremental: arguments.incremental.then(|| Incremental { rows_max: arguments.max_rows.map(|rows| rows as usize) }),
         ..ReorgOptions::default()
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
@@ -34,9 +35,18 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
             "size_bytes": done.size_bytes,
             "reason": choice::reason(done.choice.as_ref()),
             "choice": choice::json(done.choice.as_ref()),
+            "incremental": done.incremental.map(|by_parts| json!({
+                "rows_moved": by_parts.rows_moved,
+                "rows_left": by_parts.rows_left,
+                "pages_free": by_parts.pages_free,
+                "cut_short": by_parts.is_cut_short,
+            })),
             "elapsed_s": elapsed_s,
             "cpu_s": session.cpu_s(),
         })));
+    }
+    if let Some(by_parts) = done.incremental {
+        return session.told(session.print(&told_by_parts(&arguments.object, elapsed_s, &done, by_parts)));
     }
     session.told(session.print(&format!(
         "\"{}\" written anew in {elapsed_s:.2} s ({} rows)\n{}  before: {} pages, {}\n  now:    {} pages, {} ({})",
@@ -49,6 +59,23 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         size_text(done.size_bytes),
         difference(done.size_bytes_before, done.size_bytes)
     )))
+}
+
+fn told_by_parts(name: &str, elapsed_s: f64, done: &ReorgReport, by_parts: IncrementalReport) -> String {
+    let mut text = format!(
+        "\"{name}\": {} rows moved in {elapsed_s:.2} s, {} pages free\n  before: {} data pages, {}\n  now:    {} data pages, {} ({})",
+        grouped(by_parts.rows_moved),
+        grouped(by_parts.pages_free),
+        grouped(done.pages_before),
+        size_text(done.size_bytes_before),
+        grouped(done.pages),
+        size_text(done.size_bytes),
+        difference(done.size_bytes_before, done.size_bytes)
+    );
+    if by_parts.is_cut_short {
+        text += "\n  not done: a transaction needs rows as they were; run it again later";
+    }
+    text
 }
 
 fn difference(before: u64, now: u64) -> String {

@@ -27,6 +27,8 @@ const WAITING_MAX: usize = 50_000;
 const ROUNDS_MAX: u32 = 6;
 /// A round that gives back fewer pages than one in so many is the last one.
 const WORTHWHILE: u64 = 100;
+/// So long it is waited before the next look.
+const WAIT: Duration = Duration::from_millis(5);
 /// Pages that were emptied, of which a step tries so many to give them back.
 const TRIED_AT_ONCE: usize = 64;
 
@@ -94,6 +96,8 @@ pub struct ThinPages<'d> {
     given_back_before: u64,
     /// Those who keep a snapshot, of when the step was to begin.
     behind: Vec<u64>,
+    /// Since when there was no step, as somebody had to be waited for.
+    waiting_since: Option<Duration>,
     standing: Standing,
     is_done: bool,
 }
@@ -121,6 +125,7 @@ impl Database {
             rounds: 0,
             given_back_before: 0,
             behind: Vec::new(),
+            waiting_since: None,
             standing: Standing::default(),
             is_done: false,
         };
@@ -165,6 +170,7 @@ impl ThinPages<'_> {
         if let Some(waits) = self.has_to_wait()? {
             return Ok(waits);
         }
+        self.waiting_since = None;
         self.standing.steps += 1;
         if self.next < self.plan.pages.len() || !self.rows.is_empty() {
             self.move_rows()?;
@@ -183,6 +189,14 @@ impl ThinPages<'_> {
             self.plan_anew();
         }
         Ok(MoveStep::Done)
+    }
+
+    /// Waits for a moment. How long has been waited since the last step.
+    pub fn wait(&mut self) -> Duration {
+        let core = &self.database.core;
+        let since = *self.waiting_since.get_or_insert_with(|| core.manager.clock().monotonic());
+        core.manager.clock().sleep(WAIT);
+        core.manager.clock().monotonic().saturating_sub(since)
     }
 
     /// What a step has to wait for.

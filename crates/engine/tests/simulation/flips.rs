@@ -252,7 +252,7 @@ fn flipped_bits_of_a_new_database() {
 #[test]
 fn the_last_group_of_the_log_is_there_or_was_never_written() {
     // So many that the last group does not come to the end of its segment.
-    let target = Target::new(48, true);
+    let target = Target::new(44, true);
     let storage = target.storage.crash_image(CrashPolicy::KeepAll);
     let database = open(&storage, OpenMode::Write).unwrap();
     let promise: Arc<Mutex<Promise>> = Arc::default();

@@ -7,8 +7,8 @@ use pagefold_engine::database::{Database, Settings};
 use pagefold_sql::{Portion, ReorgWishes, SqlError, SqlResult, Utilities, Utility, UtilityAnswer, Wanted};
 use pagefold_types::{DataType, Direction, Value};
 use pagefold_utility::{
-    AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, IndexesEstimate, ObjectKind, PartitionText, Proposal, ReorgOptions,
-    RunstatsOptions, RunstatsReport, Sample, Setting,
+    AdviseOptions, Advised, Costs, EstimateOptions, EstimateReport, Incremental, IndexesEstimate, ObjectKind, PartitionText, Proposal,
+    ReorgOptions, RunstatsOptions, RunstatsReport, Sample, Setting,
 };
 use std::io::ErrorKind;
 use std::path::Path;
@@ -142,6 +142,7 @@ fn reorg(database: &Database, object: &str, wishes: &ReorgWishes, progress: &dyn
         keep_dictionary: wishes.keep_dictionary,
         order: wishes.order.as_deref().map(|order| order.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})),
         costs: Costs::Measured,
+        incremental: wishes.incremental.then_some(Incremental { rows_max: wishes.max_rows }),
         ..ReorgOptions::default()
     };
     let done = pagefold_utility::reorg(database, object, &options, progress).map_err(failed)?;

@@ -44,6 +44,10 @@ pub struct ReorgWishes {
     pub keep_dictionary: bool,
     /// Rows in the order of this index; of the primary key, where it is `primary-key`.
     pub order: Option<String>,
+    /// Thin pages of a table are emptied a part at a time, and nothing else is done.
+    pub incremental: bool,
+    /// Rows that are moved at a time, at most.
+    pub max_rows: Option<usize>,
 }
 
 /// How much is looked at.

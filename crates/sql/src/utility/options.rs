@@ -56,7 +56,8 @@ fn truth(given: &Given) -> SqlResult<bool> {
 /// REORG of a table, or of an index.
 pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
     let mut wishes = ReorgWishes::default();
-    let known = if is_index { "format, page_size, pctfree" } else { "compress, page_size, pctfree, order, keep_dictionary" };
+    let known =
+        if is_index { "format, page_size, pctfree" } else { "compress, page_size, pctfree, order, keep_dictionary, incremental, max_rows" };
     each(given, known, |option| {
         match option.name.as_str() {
             "compress" | "compression" | "method" if !is_index => {
@@ -64,6 +65,11 @@ pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
             }
             "order" if !is_index => wishes.order = Some(option.value.clone()),
             "keep_dictionary" if !is_index => wishes.keep_dictionary = truth(option)?,
+            "incremental" if !is_index => wishes.incremental = truth(option)?,
+            "max_rows" if !is_index => {
+                let rows = option.value.trim().parse().ok().filter(|rows| *rows > 0);
+                wishes.max_rows = Some(rows.ok_or_else(|| wrong(&option.name, &option.value, "A number of rows."))?);
+            }
             "format" if is_index => wishes.format = Some(wanted(option, format, "plain, fold, prefix")?),
             "page_size" => wishes.page_bytes = Some(page_bytes(&option.name, &option.value)?),
             "pctfree" => wishes.pctfree = Some(percent(&option.name, &option.value)?),
@@ -71,6 +77,13 @@ pub(crate) fn reorg(given: &[Given], is_index: bool) -> SqlResult<ReorgWishes> {
         }
         Ok(true)
     })?;
+    let of_whole = ReorgWishes { incremental: false, max_rows: None, ..wishes.clone() };
+    if wishes.incremental && of_whole != ReorgWishes::default() {
+        return Err(SqlError::new("22023", "an incremental REORG leaves the table as it is stored: it has no other option than max_rows"));
+    }
+    if wishes.max_rows.is_some() && !wishes.incremental {
+        return Err(SqlError::new("22023", "max_rows is an option of an incremental REORG"));
+    }
     Ok(wishes)
 }
 

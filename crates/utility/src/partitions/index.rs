@@ -91,12 +91,23 @@ pub(crate) fn reorg_partitioned(
         )));
     }
     let mut report = ReorgReport::default();
-    for one in each(&format!("reorganizing {name}"), &names, 0, progress, |name, progress| reorg_one(database, name, options, progress))? {
+    // Who goes by parts is to leave the machine to others.
+    let threads = usize::from(options.incremental.is_some());
+    for one in
+        each(&format!("reorganizing {name}"), &names, threads, progress, |name, progress| reorg_one(database, name, options, progress))?
+    {
         report.pages_before += one.pages_before;
         report.size_bytes_before += one.size_bytes_before;
         report.pages += one.pages;
         report.size_bytes += one.size_bytes;
         report.rows += one.rows;
+        if let Some(one) = one.incremental {
+            let all = report.incremental.get_or_insert_default();
+            all.rows_moved += one.rows_moved;
+            all.rows_left += one.rows_left;
+            all.pages_free += one.pages_free;
+            all.is_cut_short |= one.is_cut_short;
+        }
     }
     Ok(Some(report))
 }
