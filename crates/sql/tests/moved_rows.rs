@@ -95,14 +95,14 @@ fn statements_do_not_see_that_rows_move() {
                             }
                             run(&mut session, "begin");
                             let locking = format!("select id from p where id between {low} and {} for update", low + 24);
-                            let locked = session.execute(&locking, &[]).map(|mut answer| {
+                            let rows = session.execute(&locking, &[]).and_then(|mut answer| {
                                 let mut rows = 0;
-                                while answer.next_row().unwrap().is_some() {
+                                while answer.next_row()?.is_some() {
                                     rows += 1;
                                 }
-                                rows
+                                Ok(rows)
                             });
-                            match locked {
+                            match rows {
                                 Ok(rows) => assert_eq!(rows, 5, "{method}"),
                                 Err(error) => {
                                     assert!(is_victim(&error), "{error}");

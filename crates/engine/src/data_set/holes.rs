@@ -11,6 +11,7 @@ use crate::Result;
 use crate::space_map::SpaceMap;
 use pagefold_format::log::Lsn;
 use pagefold_format::page::PAGE_SIZE_STEP;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// What file systems give back, and direct I/O asks for, is a multiple of this.
@@ -33,11 +34,11 @@ impl DataSet {
         self.space.lock().may_be_hole(page)
     }
 
-    /// Gives blocks back that nobody needs who reads the log from this place on. How many bytes.
+    /// Gives blocks back that nobody needs who reads the log from this place on, the longest runs of pages first, as long as `goes_on` says so. How many bytes.
     ///
     /// # Errors
     /// When the file cannot be changed; those pages then stay free as they are.
-    pub(crate) fn give_blocks_back(&self, before: Lsn) -> Result<u64> {
+    pub(crate) fn give_blocks_back(&self, before: Lsn, mut goes_on: impl FnMut() -> bool) -> Result<u64> {
         let file = self.file()?;
         let mut space = self.space.lock();
         let rested = space.take_rested(before);
@@ -46,13 +47,16 @@ impl DataSet {
         drop(space);
         let (mut punched, mut stay, mut bytes) = (Vec::with_capacity(clean.len()), dirty, 0);
         let mut outcome = Ok(());
-        for run in clean.chunk_by(|a, b| a + 1 == *b) {
+        let mut runs: Vec<&[u32]> = clean.chunk_by(|a, b| a + 1 == *b).collect();
+        runs.sort_by_key(|run| Reverse(run.len()));
+        for run in runs {
             let pages = self.whole_blocks(run);
             let (from, len) = (u64::from(run[pages.start]) * self.page_bytes() as u64, (pages.len() * self.page_bytes()) as u64);
-            if outcome.is_ok() && !pages.is_empty() {
+            let mut gone = 0..0;
+            if outcome.is_ok() && !pages.is_empty() && goes_on() {
                 outcome = file.punch_hole(from, len);
+                gone = if outcome.is_ok() { pages } else { gone };
             }
-            let gone = if outcome.is_ok() { pages } else { 0..0 };
             bytes += (gone.len() * self.page_bytes()) as u64;
             stay.extend(run[..gone.start].iter().chain(&run[gone.end..]));
             punched.extend(&run[gone]);

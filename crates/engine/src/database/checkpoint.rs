@@ -187,8 +187,16 @@ impl DatabaseState {
         let as_found = log.end() == self.found_in_order.load(Ordering::Acquire)
             && self.objects.read().beside.is_empty()
             && !self.used_data_sets().any(|d| d.is_logged() && (d.is_changed() || d.is_unrecorded()));
-        if !(as_found && self.has_one_catalog()) {
-            self.checkpoint_with(WriteCatalog::Always)?;
+        if !(as_found && self.has_one_catalog() && !self.has_resting_pages()) {
+            match self.checkpoint_with(WriteCatalog::Always) {
+                // Two without a catalog find room, and what is free by then may have some for it.
+                Err(error) if error.is_no_room() => {
+                    self.checkpoint()?;
+                    self.checkpoint()?;
+                    self.checkpoint_with(WriteCatalog::Always)?;
+                }
+                written => written?,
+            }
         }
         if self.has_one_catalog() {
             return Ok(());

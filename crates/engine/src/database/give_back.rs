@@ -16,6 +16,10 @@ use pagefold_format::data_set_header::ObjectKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// So long a checkpoint gives blocks back.
+const HOLES_TIME: Duration = Duration::from_millis(500);
 
 impl DatabaseState {
     /// A checkpoint is about to be written: data pages without rows are given back.
@@ -63,13 +67,21 @@ impl DatabaseState {
         }
         let may_go = |file_id, page| rested.iter().any(|data_set| data_set.file_id() == file_id && data_set.is_free(page));
         core.manager.retire_double_writes(&may_go)?;
+        // Each hole is a call that may take the file system a while: where there are very many, the shortest are left to later checkpoints.
+        let clock = core.manager.clock();
+        let end = clock.monotonic() + HOLES_TIME;
         for data_set in &rested {
             if !data_set.is_poisoned() {
-                let bytes = data_set.give_blocks_back(before)?;
+                let bytes = data_set.give_blocks_back(before, || clock.monotonic() < end)?;
                 self.given_back_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
         }
         Ok(())
+    }
+
+    /// May free pages give blocks back some time?
+    pub(super) fn has_resting_pages(&self) -> bool {
+        !self.resting.lock().is_empty()
     }
 
     /// Bytes of free pages that went back to the file system since the database was opened.

@@ -68,7 +68,7 @@ pub use row_places::RowAt;
 pub use shadow::Target;
 pub use statistics::GatheredStatistics;
 pub use table_build::{DRAIN, TableBuild, TableBuildCounts};
-pub use thin_pages::{MoveOptions, MoveStep, Standing, ThinPages};
+pub use thin_pages::{MoveOptions, MoveStep, MoveTally, ThinPages};
 pub use transaction::{
     Durability, IndexChange, Insertion, Isolation, LockWait, Locked, RowLock, RowsToCome, Savepoint, TableChange, Transaction,
     TransactionOptions,

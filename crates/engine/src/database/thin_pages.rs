@@ -4,7 +4,7 @@
 //! point, and what was done is done.
 //!
 //! Invariants:
-//! - nobody waits for a row longer than a step takes;
+//! - nobody waits for a row longer than a step takes, and who would not wait waits so long, too, and is not refused;
 //! - a transaction that keeps one snapshot to its end and may change rows by it would be refused with a conflict where it changes a row that was moved since. So no step begins before those have
 //!   ended that were there when it was to, as long as the caller's patience lasts;
 //! - what moves leave for older snapshots, and for who remembers RIDs, is bounded: beyond [`WAITING_MAX`] rows no step begins before some of it is gone;
@@ -62,7 +62,7 @@ pub enum MoveStep {
 
 /// What there is, and what was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct MoveTally {
     /// Rows that were moved.
     pub rows_moved: u64,
     /// Rows that stayed where they are, as somebody else had them.
@@ -98,7 +98,7 @@ pub struct ThinPages<'d> {
     behind: Vec<u64>,
     /// Since when there was no step, as somebody had to be waited for.
     waiting_since: Option<Duration>,
-    standing: Standing,
+    standing: MoveTally,
     is_done: bool,
 }
 
@@ -126,7 +126,7 @@ impl Database {
             given_back_before: 0,
             behind: Vec::new(),
             waiting_since: None,
-            standing: Standing::default(),
+            standing: MoveTally::default(),
             is_done: false,
         };
         found.plan_anew();
@@ -137,7 +137,7 @@ impl Database {
 impl ThinPages<'_> {
     /// What was done so far.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> MoveTally {
         self.standing
     }
 
@@ -226,6 +226,7 @@ impl ThinPages<'_> {
             lock_timeout: Duration::ZERO,
             read_only: false,
         });
+        self.database.core.locks.note_mover(t.id());
         let (mut moved, mut left, mut looked_at) = (0, 0, 0);
         // What a step takes back it does not do again.
         let mut gone = Vec::new();

@@ -121,10 +121,10 @@ impl Table {
         let mut room: u64 = (0..256).map(|used| histogram[used] * room_of(used)).sum();
         // The thinnest pages, one class after the other, as long as the others have room for all that they have.
         let (mut chosen, mut moving, mut below, mut of_last) = (0_u64, 0_u64, 0_usize, 0_u64);
-        for used in 1..256_usize {
+        for (used, count) in histogram.into_iter().enumerate().skip(1) {
             let each = used as u64;
             let fits = |more: u64| (moving + more * each) * 100 <= (room - more * room_of(used)) * USABLE_PERCENT;
-            let most = histogram[used].min(goal - chosen);
+            let most = count.min(goal - chosen);
             let (mut low, mut high) = (0, most);
             while low < high {
                 let middle = (low + high).div_ceil(2);
@@ -132,7 +132,7 @@ impl Table {
             }
             (chosen, moving, room) = (chosen + low, moving + low * each, room - low * room_of(used));
             (below, of_last) = (used, low);
-            if low < histogram[used] {
+            if low < count {
                 break;
             }
         }

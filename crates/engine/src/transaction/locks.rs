@@ -4,7 +4,8 @@
 //! - A transaction waits for at most one lock at a time, and nobody calls [`LockTable::release_all`] for one that is waiting.
 //! - Each wait is in the wait-for graph before its thread sleeps, and looks for cycles after it has been entered (`deadlocks`). A wait gets further edges
 //!   only by the request of an upgrade, which is itself such a wait, and by one who passes it, who does not wait then. So the last wait of a cycle sees all of it.
-//! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph.
+//! - What a removal holds it gives up without waiting for any lock: so who waits for a removal is on no cycle, and need not be in the graph. So with a transaction that moves rows, which waits for no
+//!   lock either.
 //! - Who changes something within an object notes that among what it holds, and nowhere else, as long as nobody asks for whole objects. Who does says so first, and then puts everybody who has noted it for that object into its
 //!   queue. So one of two that meet sees the other.
 //! - Who has a table to himself instead of its rows and keys ([`LockTable::escalate`]) holds it exclusively, and nobody holds one of them:
@@ -31,6 +32,9 @@ const KEPT_CAPACITY: usize = 64;
 
 /// How often one looks who has come in vain: some microseconds, less than to sleep and be woken.
 const SPINS: u32 = 200;
+
+/// So long at most one waits for a mover before one looks again.
+const MOVER_LOOK: Duration = Duration::from_millis(20);
 
 /// Who holds the locks of removals: no transaction has this id.
 pub(crate) const REMOVER: u64 = u64::MAX;
@@ -78,6 +82,9 @@ pub struct LockTable {
     /// Tables, and their indexes, whose rows and keys a transaction does not lock one by one any more.
     escalated: Mutex<FastMap<u32, u64>>,
     escalations: AtomicUsize,
+    /// The transactions that wait for nobody and end at once: whoever does not want to wait is told of no lock of theirs, and waits.
+    movers: Mutex<FastSet<u64>>,
+    mover_count: AtomicUsize,
     /// Who waits for the end of transactions, whatever they hold.
     watchers: AtomicUsize,
     ends: Mutex<()>,
@@ -121,13 +128,15 @@ impl LockTable {
             yielding: Mutex::default(),
             escalated: Mutex::default(),
             escalations: AtomicUsize::new(0),
+            movers: Mutex::default(),
+            mover_count: AtomicUsize::new(0),
             watchers: AtomicUsize::new(0),
             ends: Mutex::default(),
             ended: Condvar::new(),
         }
     }
 
-    /// As [`Self::lock`], but removals do not count: one that is in the way is waited for, whatever the timeout, and the time begins anew then. Not for who has a page latched, which the removal may need.
+    /// As [`Self::lock`], but removals and movers do not count: one that is in the way is waited for, whatever the timeout, and the time begins anew then. Not for who has a page latched, which the removal may need.
     ///
     /// # Errors
     /// As [`Self::lock`], never because of a removal.
@@ -145,9 +154,23 @@ impl LockTable {
                     drop(self.removal.lock());
                     self.behind_removal.fetch_sub(1, Ordering::Relaxed);
                 }
+                Err(LockError::Timeout { holder, .. }) if self.is_mover(holder) && !self.is_mover(transaction) => {
+                    self.wait_for_end(&[holder], MOVER_LOOK);
+                }
                 outcome => return outcome,
             }
         }
+    }
+
+    /// The transaction only moves rows: it never waits, and ends soon. So others may wait for it, even those who would not wait.
+    pub(crate) fn note_mover(&self, transaction: u64) {
+        let mut movers = self.movers.lock();
+        movers.insert(transaction);
+        self.mover_count.store(movers.len(), Ordering::Release);
+    }
+
+    fn is_mover(&self, transaction: u64) -> bool {
+        self.mover_count.load(Ordering::Acquire) > 0 && self.movers.lock().contains(&transaction)
     }
 
     /// Locks a resource for a removal, which asks for no other lock; `None` when others hold it in a mode that excludes that, or wait for it.
@@ -319,6 +342,11 @@ impl LockTable {
     /// Gives up everything that the transaction holds.
     pub fn release_all(&self, transaction: u64) {
         self.end_escalations(transaction);
+        if self.is_mover(transaction) {
+            let mut movers = self.movers.lock();
+            movers.remove(&transaction);
+            self.mover_count.store(movers.len(), Ordering::Release);
+        }
         let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
         for resource in held {
             match resource {

@@ -2,7 +2,7 @@
 
 use crate::world::{Form, Random, Rows, Scans, World, is_retryable, open, parts};
 use pagefold_engine::database::Isolation::{self, ReadCommitted, RepeatableRead, Serializable};
-use pagefold_engine::database::{LockWait, Locked, MoveOptions, MoveStep, OpenMode, RowLock, Standing, TransactionOptions};
+use pagefold_engine::database::{LockWait, Locked, MoveOptions, MoveStep, MoveTally, OpenMode, RowLock, TransactionOptions};
 use pagefold_engine::index::IndexFormat;
 use pagefold_engine::table_space::Method;
 use pagefold_engine::{Error, Result, Silent};
@@ -22,7 +22,7 @@ fn pages(world: &World) -> (u64, u64) {
 }
 
 /// Moves rows until there is nothing more to be moved, or somebody is to be waited for.
-fn run(world: &World) -> (Standing, MoveStep) {
+fn run(world: &World) -> (MoveTally, MoveStep) {
     let mut thin = world.database.thin_pages(&world.table, OPTIONS).unwrap();
     loop {
         match thin.step().unwrap() {
@@ -264,6 +264,8 @@ fn counters(form: Form, isolations: &[Isolation]) {
     const EACH: usize = 250;
     let (storage, world, model) = thinned(form, 4_000, 60);
     let (world, numbers) = (&world, &model.keys().copied().collect::<Vec<i64>>());
+    // Those of one who waits for nobody, and is never refused.
+    let (own, shared) = numbers.split_at(200);
     let before: i64 = model.values().map(|row| row.0).sum();
     let (added, moved, done) = (&AtomicU64::new(0), &AtomicU64::new(0), &AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -276,7 +278,7 @@ fn counters(form: Form, isolations: &[Isolation]) {
                     // Until both have met often enough.
                     while finished < EACH || moved.load(Ordering::Relaxed) < 500 {
                         let mut t = world.begin(isolation);
-                        match add(world, &mut t, &mut random, numbers).and_then(|more| t.commit().map(|()| more)) {
+                        match add(world, &mut t, &mut random, shared).and_then(|more| t.commit().map(|()| more)) {
                             Ok(more) => {
                                 added.fetch_add(more, Ordering::Relaxed);
                                 finished += 1;
@@ -287,6 +289,22 @@ fn counters(form: Form, isolations: &[Isolation]) {
                 })
             })
             .collect();
+        scope.spawn(|| {
+            let mut random = Random(9);
+            while !done.load(Ordering::Acquire) {
+                let mut t = world.begin_impatient(ReadCommitted);
+                let view = t.read_view().unwrap();
+                for _ in 0..20 {
+                    let number = own[random.below(own.len() as u64) as usize];
+                    let rid = world.find(&mut t, number).unwrap();
+                    let wait = if random.below(2) == 0 { LockWait::NoWait } else { LockWait::Skip };
+                    let locked = t.lock_seen(&view, &world.table, rid, RowLock::Exclusive, wait).unwrap();
+                    assert!(!matches!(locked, Locked::Gone | Locked::Skipped), "row {number} is {locked:?}");
+                    assert!(t.update(&world.table, rid, &[(2, ValueRef::Text(&model[&number].1))]).unwrap());
+                }
+                t.commit().unwrap();
+            }
+        });
         // Deletes and inserts, so that there is always something to be moved; some are taken back.
         scope.spawn(|| {
             let (mut random, mut next) = (Random(3), 100_000);
