@@ -35,7 +35,9 @@ pub(super) struct Ghost {
 
 /// Ghosts whose entries are out of some indexes: their records, and the indexes.
 #[derive(Default)]
-pub(super) struct WithoutEntries(FastMap<(u32, Rid), (Vec<u8>, Arc<Vec<Arc<Index>>>)>);
+pub(super) struct WithoutEntries(FastMap<(u32, Rid), (Vec<u8>, Indexes)>);
+
+type Indexes = Arc<Vec<Arc<Index>>>;
 
 /// What is to be done about a ghost.
 enum Due {
