@@ -72,7 +72,7 @@ impl Table {
     pub(crate) fn leave_after_long_rows(&self, at: Rid) -> Result<()> {
         let data_set = self.partition(at.partition())?;
         let mut mtr = MiniTransaction::begin(self.manager());
-        let page = mtr.latch(data_set, at.page())?;
+        let Some(page) = self.latch_home(&mut mtr, data_set, at.page())? else { return Ok(()) };
         let bytes = mtr.bytes(page);
         let view = DataPage::new(bytes);
         let worthwhile = bytes.len() / WORTHWHILE;

@@ -140,7 +140,7 @@ impl Table {
         let mut left = None;
         while left != Some(0) {
             let mut mtr = MiniTransaction::begin(self.manager());
-            let page = mtr.latch(data_set, at.page())?;
+            let Some(page) = self.latch_home(&mut mtr, data_set, at.page())? else { return Ok(()) };
             let Some(hosts) = hosts(mtr.bytes(page)).filter(|_| self.has_log_for_images()) else { return Ok(()) };
             let ranges = left.unwrap_or_else(|| DataPage::new(mtr.bytes(page)).ranges().iter().filter(|range| range.hosted).count());
             let done = ranges > 0

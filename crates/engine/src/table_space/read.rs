@@ -166,10 +166,11 @@ impl Table {
         Ok(page)
     }
 
-    /// Latches the home page of a row for change. `None` when it has been given back, as for [`data_page`](Self::data_page).
+    /// Latches a page for change that had rows when its number was found. `None` when it has been given back since, as for [`data_page`](Self::data_page).
     pub(super) fn latch_home<'a>(&self, mtr: &mut MiniTransaction<'a>, data_set: &'a DataSet, number: u32) -> Result<Option<PageHandle>> {
         match mtr.latch(data_set, number) {
-            Ok(handle) if is_data_page(mtr.bytes(handle)) => Ok(Some(handle)),
+            // One without slots may have been given back, and lie in memory as it was.
+            Ok(handle) if is_data_page(mtr.bytes(handle)) && DataPage::new(mtr.bytes(handle)).slot_count() > 0 => Ok(Some(handle)),
             _ if data_set.is_given_back(number) => Ok(None),
             latched => {
                 let handle = latched?;

@@ -193,3 +193,33 @@ fn a_full_disk_is_met_before_a_page_is_taken() {
         assert_checked(&disk);
     }
 }
+
+/// The catalog, which closing writes, finds no room before there is some.
+#[test]
+fn closing_gives_room_back_where_there_is_none() {
+    let (disk, storage) = disk();
+    let (mut rows, mut random) = (Rows::new(), Random(6));
+    let world = open(&storage, FORM, OpenMode::Create);
+    insert(&world, 1..ROWS, &mut rows, &mut random);
+    (0..2).for_each(|_| world.database.checkpoint().unwrap());
+    let full = disk.taken_bytes();
+    disk.set_capacity(Some(full));
+    let gone: Vec<i64> = rows.keys().copied().filter(|number| *number >= ROWS * 3 / 4).collect();
+    for some in gone.chunks(100) {
+        let mut transaction = begin(&world, Isolation::ReadCommitted);
+        for number in some {
+            let rid = world.find(&mut transaction, *number).unwrap();
+            assert!(transaction.delete(&world.table, rid).unwrap());
+            rows.remove(number);
+        }
+        transaction.commit().unwrap();
+    }
+    drop(world);
+    assert!(disk.taken_bytes() + (200 << 10) < full, "{} of {full} bytes", disk.taken_bytes());
+    let world = open(&storage, FORM, OpenMode::Write);
+    assert_rows(&world, &rows);
+    insert(&world, ROWS..ROWS + 500, &mut rows, &mut random);
+    assert_rows(&world, &rows);
+    drop(world);
+    assert_checked(&disk);
+}

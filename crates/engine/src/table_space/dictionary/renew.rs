@@ -273,6 +273,7 @@ fn ratio(rows: &SampledRecords, method: Method, table: &Table, dictionary: &RowD
 
 #[cfg(test)]
 mod tests {
+    use super::super::Rewritten;
     use super::*;
     use crate::database::{Database, OpenMode, ScanRequest, Settings, TransactionOptions};
     use crate::table_space::TableAttributes;
@@ -339,6 +340,47 @@ mod tests {
                 .collect();
             seen.sort_unstable();
             assert!(seen.into_iter().eq(0..6000), "{method:?}");
+        }
+    }
+
+    /// Pages without rows of a version were listed, and given back before their turn came; they lie in memory as they were.
+    #[test]
+    fn a_page_that_was_given_back_is_not_rewritten() {
+        for method in [Method::Fixed, Method::Huffman, Method::Page] {
+            let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+            let clock = Arc::new(SimulatedClock::new(Duration::from_secs(1)));
+            let database = Database::open(storage, clock, Path::new("db"), OpenMode::Create, Settings::default()).unwrap();
+            let columns = vec![Column::new("n", DataType::BigInt, false), Column::new("t", DataType::Varchar(None), false)];
+            let mut change = database.change();
+            let attributes = TableAttributes::new("t", Schema::new(columns).unwrap()).with_page_bytes(2048);
+            change.create_table(TableAttributes { method, ..attributes }).unwrap();
+            change.commit().unwrap();
+            insert(&database, 0, 2000);
+            let table = database.table("t").unwrap();
+            let train = || table.sample_records().unwrap().train_any(method, table.layout()).unwrap();
+            database.use_dictionary("t", train()).unwrap();
+            insert(&database, 2000, 6000);
+            let version = table.dictionary().unwrap().version();
+            database.use_dictionary("t", train()).unwrap();
+            let data_set = table.data_sets().next().unwrap();
+            let listed = data_set.data_page_numbers();
+            let rows = database.read_view().scan(&table, &ScanRequest::default()).unwrap().into_rows();
+            let mut t = database.begin(TransactionOptions::default());
+            for row in rows {
+                assert!(t.delete(&table, row.unwrap().0).unwrap());
+            }
+            t.commit().unwrap();
+            database.remove_leftovers().unwrap();
+            database.checkpoint().unwrap();
+            let pages = data_set.facts().data_pages;
+            let given_back: Vec<u32> = listed.into_iter().filter(|page| data_set.is_given_back(*page)).collect();
+            assert!(given_back.len() > 20, "{method:?}: {given_back:?}");
+            for page in &given_back {
+                assert_eq!(table.rewrite_page(0, data_set, *page, version).unwrap(), Rewritten::Clean, "{method:?}, page {page}");
+            }
+            assert!(given_back.iter().all(|page| data_set.is_given_back(*page)), "{method:?}: a page that is free has room for rows");
+            insert(&database, 0, 500);
+            assert!(data_set.facts().data_pages >= pages, "{method:?}");
         }
     }
 }
