@@ -5,6 +5,7 @@
 use crate::{Error, Progress, ReorgOptions, ReorgReport, Result, Unit};
 use pagefold_engine::database::{Database, MoveOptions, MoveStep};
 use pagefold_engine::table_space::Table;
+use std::fmt;
 use std::time::Duration;
 
 /// How long the others are waited for, if nothing is said.
@@ -28,6 +29,16 @@ pub struct IncrementalReport {
     pub pages_free: u64,
     /// It ended before it was done, as others did not end in time who need rows as they were.
     pub is_cut_short: bool,
+}
+
+impl fmt::Display for IncrementalReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows moved, {} left, {} pages free", self.rows_moved, self.rows_left, self.pages_free)?;
+        if self.is_cut_short {
+            f.write_str("; not done: a transaction needs rows as they were")?;
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn reorg_incrementally(

@@ -2,7 +2,7 @@
 
 use super::choice;
 use crate::arguments::ReorgArguments;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::session::{Session, page_bytes};
 use crate::size::{grouped, size_text};
 use pagefold::engine::OpenMode;
@@ -22,7 +22,12 @@ pub(super) fn run(session: &Session, arguments: &ReorgArguments) -> Result<()> {
         ..ReorgOptions::default()
     };
     let database = session.open(&arguments.database, OpenMode::Write)?;
-    let done = utility::reorg(&database, &arguments.object, &options, &session.bars)?;
+    let done = utility::reorg(&database, &arguments.object, &options, &session.bars).map_err(|error| match error {
+        utility::Error::Interrupted if arguments.incremental => {
+            Failure::Failed("interrupted; rows that were moved by then stay where they are now".into())
+        }
+        error => error.into(),
+    })?;
     session.bars.clear();
     let elapsed_s = session.elapsed_s();
     if session.global.json {

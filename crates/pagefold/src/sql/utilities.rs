@@ -156,7 +156,8 @@ fn reorg(database: &Database, object: &str, wishes: &ReorgWishes, progress: &dyn
         ("chosen", TEXT),
     ];
     let numbers = [done.rows, done.pages_before, done.size_bytes_before, done.pages, done.size_bytes].map(number);
-    let chosen = done.choice.map_or(Value::Null, |choice| text(choice.reason));
+    let moved = done.incremental.map(|by_parts| text(by_parts.to_string()));
+    let chosen = done.choice.map(|choice| text(choice.reason)).or(moved).unwrap_or(Value::Null);
     Ok(UtilityAnswer { columns, rows: vec![[text(object)].into_iter().chain(numbers).chain([chosen]).collect()] })
 }
 
