@@ -215,7 +215,7 @@ fn closing_gives_room_back_where_there_is_none() {
         transaction.commit().unwrap();
     }
     drop(world);
-    assert!(disk.taken_bytes() + (200 << 10) < full, "{} of {full} bytes", disk.taken_bytes());
+    assert!(disk.taken_bytes() + (100 << 10) < full, "{} of {full} bytes", disk.taken_bytes());
     let world = open(&storage, FORM, OpenMode::Write);
     assert_rows(&world, &rows);
     insert(&world, ROWS..ROWS + 500, &mut rows, &mut random);
