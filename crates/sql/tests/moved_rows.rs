@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const WRITERS: i64 = 3;
 const STATEMENTS: i64 = 60;
+/// Rows that move meanwhile, at least.
+const ROWS_MOVED: u64 = 500;
 
 fn number(session: &mut Session, statement: &str) -> i64 {
     let mut answer = session.execute(statement, &[]).unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -69,15 +71,17 @@ fn statements_do_not_see_that_rows_move() {
         run(&mut session, "insert into c select n, n from generate_series(1, 4000) s(n)");
         // Its children go with it.
         run(&mut session, "delete from p where id % 5 <> 0");
-        let (stop, moved, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        let (stop, moved, failed, updates) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| move_rows(database.engine(), &stop, &moved));
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
-                    let (database, failed) = (&database, &failed);
+                    let (database, failed, moved, updates) = (&database, &failed, &moved, &updates);
                     scope.spawn(move || {
                         let mut session = database.session();
-                        for at in 0..STATEMENTS {
+                        // Until both have met often enough.
+                        let enough = |at| at >= STATEMENTS && moved.load(Ordering::Relaxed) >= ROWS_MOVED;
+                        for at in (0..STATEMENTS * 100).take_while(|at| !enough(*at)) {
                             let low = 5 * ((writer * 131 + at * 37) % 700) + 1;
                             // Twenty rows, whatever happens meanwhile.
                             let update = format!("update p set v = v + 1 where id between {low} and {}", low + 99);
@@ -93,6 +97,7 @@ fn statements_do_not_see_that_rows_move() {
                                     Err(error) => assert!(is_victim(&error), "{error}"),
                                 }
                             }
+                            updates.fetch_add(1, Ordering::Relaxed);
                             run(&mut session, "begin");
                             let locking = format!("select id from p where id between {low} and {} for update", low + 24);
                             let rows = session.execute(&locking, &[]).and_then(|mut answer| {
@@ -111,7 +116,7 @@ fn statements_do_not_see_that_rows_move() {
                                 }
                             }
                             // Rows come and go so that pages are thin again; the parent is there, wherever it is.
-                            let own = 100_000 + writer * 10_000 + at * 100;
+                            let own = 100_000 + writer * 10_000 + at % 100 * 100;
                             let insert =
                                 format!("insert into c select {own} + n, {low} + 4 - ({low} + 4) % 5 from generate_series(1, 40) s(n)");
                             assert_eq!(run(&mut session, &insert), "INSERT 0 40");
@@ -127,8 +132,9 @@ fn statements_do_not_see_that_rows_move() {
             results.into_iter().for_each(|result| result.unwrap());
         });
         println!("{method}: {moved:?} rows moved, {failed:?} deadlocks");
-        assert!(moved.load(Ordering::Relaxed) > 500, "{method}: {moved:?}");
-        assert_eq!(number(&mut session, "select sum(v)::bigint from p"), WRITERS * STATEMENTS * 20, "{method}: updates were lost");
+        assert!(moved.load(Ordering::Relaxed) >= ROWS_MOVED, "{method}: {moved:?}");
+        let updates = updates.into_inner() as i64;
+        assert_eq!(number(&mut session, "select sum(v)::bigint from p"), updates * 20, "{method}: updates were lost");
         assert_eq!(number(&mut session, "select count(*) from p"), 800);
         assert_eq!(number(&mut session, "select count(*) from c"), 800);
         assert_eq!(number(&mut session, "select count(*) from c where not exists (select 1 from p where p.id = c.p)"), 0);
