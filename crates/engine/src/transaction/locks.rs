@@ -20,6 +20,7 @@ use crate::spans;
 use crate::steps::step;
 use pagefold_io::{Clock, OsClock};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
 use std::collections::hash_map;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,6 +33,9 @@ const KEPT_CAPACITY: usize = 64;
 
 /// How often one looks who has come in vain: some microseconds, less than to sleep and be woken.
 const SPINS: u32 = 200;
+
+/// So many movers are known, the latest: those too that have ended, as who met one of them may find that out a moment later.
+const MOVERS_KNOWN: usize = 64;
 
 /// So long at most one waits for a mover before one looks again.
 const MOVER_LOOK: Duration = Duration::from_millis(20);
@@ -83,7 +87,7 @@ pub struct LockTable {
     escalated: Mutex<FastMap<u32, u64>>,
     escalations: AtomicUsize,
     /// The transactions that wait for nobody and end at once: whoever does not want to wait is told of no lock of theirs, and waits.
-    movers: Mutex<FastSet<u64>>,
+    movers: Mutex<VecDeque<u64>>,
     mover_count: AtomicUsize,
     /// Who waits for the end of transactions, whatever they hold.
     watchers: AtomicUsize,
@@ -165,7 +169,8 @@ impl LockTable {
     /// The transaction only moves rows: it never waits, and ends soon. So others may wait for it, even those who would not wait.
     pub(crate) fn note_mover(&self, transaction: u64) {
         let mut movers = self.movers.lock();
-        movers.insert(transaction);
+        movers.truncate(MOVERS_KNOWN - 1);
+        movers.push_front(transaction);
         self.mover_count.store(movers.len(), Ordering::Release);
     }
 
@@ -342,11 +347,6 @@ impl LockTable {
     /// Gives up everything that the transaction holds.
     pub fn release_all(&self, transaction: u64) {
         self.end_escalations(transaction);
-        if self.is_mover(transaction) {
-            let mut movers = self.movers.lock();
-            movers.remove(&transaction);
-            self.mover_count.store(movers.len(), Ordering::Release);
-        }
         let held = self.owner_shard(transaction).lock().remove(&transaction).unwrap_or_default();
         for resource in held {
             match resource {
